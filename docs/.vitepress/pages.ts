@@ -118,6 +118,7 @@ export const LOOK_UP = [
     text: 'Reference',
     items: [
       page('Options', '/options'),
+      page('Features together', '/features-together'),
       page('Errors and warnings', '/errors'),
       page('Guarantees', '/guarantees'),
       page('Limits of this version', '/limitations'),

@@ -50,12 +50,14 @@ function roomOf(limit: LimitOf): Room {
 /** What one limit counts of one identity: each charge, and what is left of it. */
 export class Count {
   readonly limit: LimitOf
+  readonly identity: string
   readonly capacity: number
   readonly #room: Room
   readonly #entries: Entry[] = []
 
-  constructor(limit: LimitOf) {
+  constructor(limit: LimitOf, identity: string) {
     this.limit = limit
+    this.identity = identity
     this.capacity = capacityOf(limit)
     this.#room = roomOf(limit)
   }

@@ -1,5 +1,6 @@
 import type { Store } from '@sluice/core'
 import type { Case } from './case.js'
+import { FEATURES, type Feature, HAS, rejectionsOf } from './features.js'
 import { caseOf } from './generator.js'
 import { programOf } from './program.js'
 import { Finding, Rejected, run } from './run.js'
@@ -11,31 +12,46 @@ export interface Terms {
   /** Of the first case; each next case has the next seed. */
   readonly seed: number
   readonly events: number
+  /** A feature that no case has. */
+  readonly without?: Feature | undefined
 }
 
 export interface Explored {
   readonly events: number
-  readonly cases: readonly Case[]
-  /** How often policies were rejected, by message. */
-  readonly rejected: ReadonlyMap<string, number>
+  /** The events of all cases that had both features, by their names. */
+  readonly met: ReadonlyMap<string, number>
 }
 
 /** Plays random cases. Rejects with the smallest program in which product and model disagree. */
-export async function explore({ ways, makeStore, seed, events }: Terms): Promise<Explored> {
-  const rejected = new Map<string, number>()
-  const cases: Case[] = []
+export async function explore({ ways, makeStore, seed, events, without }: Terms): Promise<Explored> {
+  const met = new Map<string, number>()
   let played = 0
   for (let next = seed; played < events; next++) {
     const of = caseOf(next, ways)
+    if (without && HAS[without](of)) continue
+    const reasons = rejectionsOf(of)
     try {
-      played += await run(of, makeStore)
-      cases.push(of)
+      const steps = await run(of, makeStore)
+      played += steps
+      // Rejections of methods come with their calls, if there are any that do something.
+      if (reasons.length > 0) continue
+      note(of, steps, met)
     } catch (error) {
-      if (!(error instanceof Rejected)) throw await smallest(next, of, error as Error, makeStore)
-      rejected.set(error.message, (rejected.get(error.message) ?? 0) + 1)
+      const isExpected = error instanceof Rejected && reasons.some((reason) => error.message.includes(reason))
+      if (!isExpected) throw await smallest(next, of, error as Error, makeStore)
     }
   }
-  return { events: played, cases, rejected }
+  return { events: played, met }
+}
+
+function note(of: Case, events: number, met: Map<string, number>): void {
+  const present = FEATURES.filter((feature) => HAS[feature](of))
+  for (const [i, one] of present.entries()) {
+    for (const other of present.slice(i + 1)) {
+      const pair = `${one}, ${other}`
+      met.set(pair, (met.get(pair) ?? 0) + events)
+    }
+  }
 }
 
 async function smallest(seed: number, of: Case, first: Error, makeStore: Terms['makeStore']): Promise<Error> {

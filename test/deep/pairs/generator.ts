@@ -35,13 +35,17 @@ class Generator {
   }
 
   #policy(way: Case['way']): PolicyOf {
-    const units = this.#maybe(2, () => UNITS.slice(0, 1 + this.#below(2))) ?? []
-    const hasReserve = way !== 'document' && this.#isOne(6)
-    const limits = () => this.#times(this.#one([1, 1, 2, 3]), (l) => this.#limit(way, units, hasReserve, l > 0))
+    const isRelaxed = this.#isOne(10)
+    const units = isRelaxed ? [] : (this.#maybe(2, () => UNITS.slice(0, 1 + this.#below(2))) ?? [])
+    const hasReserve = way !== 'document' && !isRelaxed && this.#isOne(6)
+    const limits = () =>
+      this.#times(this.#one([1, 1, 2, 3]), (l) => this.#limit(way, units, hasReserve, l > 0, isRelaxed))
     const hasTiers = this.#isOne(8)
     return {
       ...(hasTiers ? { tiers: { free: limits(), pro: limits() } } : { limits: limits() }),
-      ...this.#optional(7, { onDeny: 'charge' as const }, way === 'limiter' && !hasReserve),
+      ...(isRelaxed && { consistency: { syncEvery: 10 } }),
+      ...this.#optional(10, { sharedTurns: true as const }),
+      ...this.#optional(7, { onDeny: 'charge' as const }, way !== 'document'),
       ...this.#optional(7, {
         ban: { after: 1 + this.#below(3), within: this.#one([1000, 20_000]), for: [2000, 30_000] },
       }),
@@ -62,10 +66,15 @@ class Generator {
     }
   }
 
-  #limit(way: Case['way'], units: readonly Unit[], hasReserve: boolean, mayHaveKey: boolean): LimitOf {
-    const made = this.#algorithm(way)
-    const ownKey =
-      way === 'document' || !mayHaveKey ? undefined : this.#maybe(4, () => this.#one(['tenant', 'everyone'] as const))
+  #limit(
+    way: Case['way'],
+    units: readonly Unit[],
+    hasReserve: boolean,
+    mayHaveKey: boolean,
+    isRelaxed: boolean,
+  ): LimitOf {
+    const made = this.#algorithm(way, isRelaxed)
+    const ownKey = mayHaveKey ? this.#maybe(4, () => this.#one(['tenant', 'everyone'] as const)) : undefined
     const isConcurrency = made.algorithm === 'concurrency'
     const unit = isConcurrency || units.length === 0 ? undefined : this.#maybe(2, () => this.#one(units))
     const capacity = capacityOf(made)
@@ -78,14 +87,12 @@ class Generator {
     }
   }
 
-  #algorithm(way: Case['way']): LimitOf {
+  #algorithm(way: Case['way'], isRelaxed: boolean): LimitOf {
     const limit = this.#one([1, 2, 3, 5, 8, 20])
     const window = this.#one([10, 1000, 7000, 60_000])
     const bucket = { capacity: this.#one([1, limit, limit, 4]) }
-    return this.#one<() => LimitOf>([
-      () => ({ algorithm: 'slidingLog', limit, window }),
+    const windows: (() => LimitOf)[] = [
       () => ({ algorithm: 'fixedWindow', limit, window }),
-      () => ({ algorithm: 'fixedWindow', limit, window: 'day' }),
       () => ({ algorithm: 'fixedWindow', limit, window, anchor: 'first-request' }),
       () => ({
         algorithm: 'slidingWindow',
@@ -94,6 +101,10 @@ class Generator {
         segments: this.#one([1, 2, 5]),
         edge: this.#one(['weighted', 'strict', 'dropped']),
       }),
+    ]
+    const others: (() => LimitOf)[] = [
+      () => ({ algorithm: 'slidingLog', limit, window }),
+      () => ({ algorithm: 'fixedWindow', limit, window: 'day' }),
       () => ({ algorithm: 'gcra', limit, window, burst: bucket.capacity }),
       () => ({ algorithm: 'tokenBucket', refill: limit, every: window, ...bucket }),
       () => ({ algorithm: 'tokenBucket', refill: limit, every: window, ...bucket, style: 'interval' }),
@@ -106,7 +117,8 @@ class Generator {
         ...(way === 'limiter' && { queue: true }),
       }),
       () => ({ algorithm: 'concurrency', limit, ttl: way === 'limiter' ? window : 3_600_000 }),
-    ])()
+    ]
+    return this.#one(isRelaxed ? windows : [...windows, ...others])()
   }
 
   #event(of: Omit<Case, 'events'>): Event {
@@ -126,7 +138,10 @@ class Generator {
       const end = (): Event => ({ do: 'end', which, status: this.#one([200, 302, 401, 404, 429, 500]) })
       others.push(end, end, end)
     }
-    if (of.way !== 'document' && of.policies.some(({ ban }) => ban)) others.push(() => ({ do: 'strike', client }))
+    if (of.way !== 'document' && of.policies.some(({ ban }) => ban)) {
+      const strike = (): Event => ({ do: 'strike', client })
+      others.push(strike, strike, strike)
+    }
     if (units.length > 0) {
       others.push(() => ({ do: 'settle', which, units: this.#units(units), ...byId }))
       others.push(() => ({ do: 'settle', which, units: this.#units(units), ...byId }))

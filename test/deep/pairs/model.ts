@@ -102,7 +102,11 @@ export class Model {
   }
 
   /** Counts the decision on a request, and returns what is expected of a verdict of one policy, and what the request holds then. */
-  decided(request: Request, proceeds: boolean): { held: Held | undefined; expected: Expected | undefined } {
+  decided(
+    request: Request,
+    proceeds: boolean,
+    isAllowed: boolean | undefined,
+  ): { held: Held | undefined; expected: Expected | undefined } {
     const deciding = this.#deciding(request)
     if (deciding === 'invalid') return { held: undefined, expected: undefined }
     const reporting =
@@ -120,7 +124,7 @@ export class Model {
     // Charged even where others refuse: docs/policies.md, Several policies on a request.
     const reported = reporting
       .filter((p) => refusing === undefined || 'mode' in (this.#policy(p).enforce ?? {}))
-      .map((p) => this.#decide(request, p, this.expect(request, p).allowed ?? true))
+      .map((p) => this.#decide(request, p, this.expect(request, p).allowed ?? known(isAllowed)))
     const charges = [...(proceeds ? decided : []), ...reported].flatMap(({ charges }) => charges)
     const held = {
       charges,
@@ -167,7 +171,11 @@ export class Model {
     const isCharged = isAllowed || (policy.onDeny === 'charge' && isPossible)
     const charges = isCharged ? needs.map((need) => this.#charge(policy, need, isAllowed)) : []
     const ban = !isAllowed && isPossible && !isReported(policy) ? this.#strike(policy, p, request) : undefined
-    return { charges, expected: ban ?? { ...before, ...this.#reports(needs, isAllowed, isPossible) } }
+    // The charge of a refusal is never settled or refunded, also where it is only reported.
+    return {
+      charges: isAllowed ? charges : [],
+      expected: ban ?? { ...before, ...this.#reports(needs, isAllowed, isPossible) },
+    }
   }
 
   /** What a peek reports. `isAllowed`: what it said, where either is right. */
@@ -282,7 +290,7 @@ export class Model {
 
   /** Forgets what a client has used, in every tier: the limits that count clients. */
   reset(client: string): void {
-    this.#reset([...this.#counts].flatMap(([id, count]) => (id.endsWith(` ${client}`) ? [count] : [])))
+    this.#reset([...this.#counts.values()].filter(({ identity }) => identity === client))
     this.#case.policies.forEach((policy, p) => this.#ban(policy, p, client)?.reset())
   }
 
@@ -293,7 +301,8 @@ export class Model {
   }
 
   block(client: string, ms: number): void {
-    this.#case.policies.forEach((policy, p) => this.#ban(policy, p, client)?.block())
+    // A block from all policies of a document replaces no ban of one of them: docs/bans.md, End a ban.
+    if (this.#case.way !== 'document') this.#ban(this.#policy(0), 0, client)?.block()
     this.#blocks.set(client, this.now + ms)
   }
 
@@ -308,11 +317,13 @@ export class Model {
     return this.#ban(policy, p, client)?.strike(this.now, 1)
   }
 
-  /** Earlier ids are unknown then: docs/charges.md, Ids. */
+  /** Earlier ids of these identities are unknown then: docs/charges.md, Ids. */
   #reset(counts: readonly Count[]): void {
     for (const count of counts) count.reset()
     if (this.#case.keep === undefined) return
-    for (const held of this.#held) if (held.charges.some(({ count }) => counts.includes(count))) held.until = this.now
+    const identities = counts.map(({ identity }) => identity)
+    for (const charged of this.#held.flatMap(({ charges }) => charges))
+      charged.isDone ||= identities.includes(charged.count.identity)
   }
 
   #policy(p: number): PolicyOf {
@@ -364,7 +375,7 @@ export class Model {
       const { key = 'client' } = limit
       const value = key === 'everyone' ? EVERYONE : request[key]
       const id = [p, tier, l, value].join(' ')
-      const count = this.#counts.get(id) ?? new Count(limit)
+      const count = this.#counts.get(id) ?? new Count(limit, value as string)
       this.#counts.set(id, count)
       const unit = unitOf(limit)
       const reserved = reservedOf(limit, request.priority)
@@ -392,6 +403,14 @@ export class Model {
       .map(({ count }) => count.wait(this.now, count.capacity))
     return [Math.max(0, ...waits.map(([least]) => least)), Math.max(0, ...waits.map(([, most]) => most))]
   }
+}
+
+/** What no verdict showed, although the model cannot know it: the rest of a case says nothing. */
+export class Undecided extends Error {}
+
+function known(isAllowed: boolean | undefined): boolean {
+  if (isAllowed === undefined) throw new Undecided()
+  return isAllowed
 }
 
 /** The charges of a unit that are not settled yet. */

@@ -95,7 +95,7 @@ export function resolversOf({ policies }: Case): object {
     unitsOf(policy).map((unit) => [`p${p}-${unit}`, ({ cost }: Request) => costIn(policy, cost)[unit]] as const),
   )
   return {
-    keys: { client: ({ client }: Request) => client },
+    keys: { client: ({ client }: Request) => client, tenant: ({ tenant }: Request) => tenant },
     tiers: { tier: ({ tier }: Request) => tier },
     costs: Object.fromEntries(costs),
   }

@@ -40,7 +40,7 @@ function headOf(of: Case): string[] {
   )
   return [
     ...head,
-    `const loaded = await policies.from({ object: ${text({ version: 1, ...documentOf(of) })}, keys: { client: ({ client }) => client }, tiers: { tier: ({ tier }) => tier }, costs: { ${costs.flat().join(', ')} } })`,
+    `const loaded = await policies.from({ object: ${text({ version: 1, ...documentOf(of) })}, keys: { client: ({ client }) => client, tenant: ({ tenant }) => tenant }, tiers: { tier: ({ tier }) => tier }, costs: { ${costs.flat().join(', ')} } })`,
     `const guard = createGuard({ policies: loaded, store${charges} })`,
     ...ASK_GUARD,
   ]

@@ -1,7 +1,7 @@
 import type { Store, Verdict } from '@sluice/core'
 import { type Case, type Event, limitsOf, type Request } from './case.js'
 import type { Range } from './count.js'
-import { type Expected, type Held, Model } from './model.js'
+import { type Expected, type Held, Model, Undecided } from './model.js'
 import { type Decided, type Product, productOf } from './product.js'
 
 /** Product and model disagree. */
@@ -39,6 +39,7 @@ export async function run(of: Case, makeStore: (clock: () => number) => Store | 
       try {
         await player.play(event)
       } catch (error) {
+        if (error instanceof Undecided) return i
         if (isInvalid(error)) throw new Rejected((error as Error).message, { cause: error })
         if (error instanceof Finding) error.message = `event ${i + 1}, ${JSON.stringify(event)}: ${error.message}`
         throw error
@@ -103,7 +104,11 @@ class Player {
     const decided = await this.#product.request(request)
     if (decided.verdict) this.#last = decided.verdict
     check('proceeds', decided.proceeds, before)
-    const { held, expected } = this.#model.decided(request, decided.proceeds)
+    const { held, expected } = this.#model.decided(
+      request,
+      decided.proceeds,
+      this.#of.way === 'document' ? undefined : decided.verdict?.allowed,
+    )
     if (decided.verdict && expected && this.#of.way !== 'document') compare(decided.verdict, expected)
     if (held && decided.verdict) this.#admitted.push({ decided, held, request })
   }
