@@ -41,6 +41,18 @@ test('a window of the calendar is one limit over all of its periods', async () =
   expect(sumOf(series, 'sluice_requests_total', { policy: 'quota', outcome: 'admitted' })).toBe(3 * 2)
 })
 
+test('limits of one name are a series for each tier, and tiers beyond the first twenty share one name', async () => {
+  const tiers = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`plan-${n}`, [fixedWindow({ limit: 1, window: '1h' })]]))
+  const limiter = createLimiter({ name: 'plans', tiers, tier: (key: string) => key })
+  for (const tier of ['plan-0', ...Object.keys(tiers)]) await limiter.consume(tier)
+  const series = await seriesOf(register)
+  const ofPlan = (tier: string) => ({ policy: 'plans', tier })
+  expect(sumOf(series, 'sluice_requests_total', { ...ofPlan('plan-0'), outcome: 'limited', limit: 'plans' })).toBe(1)
+  expect(sumOf(series, 'sluice_requests_total', { ...ofPlan('plan-1'), outcome: 'admitted' })).toBe(1)
+  expect(sumOf(series, 'sluice_limit_needed_ratio_count', { ...ofPlan('plan-1'), limit: 'plans' })).toBe(1)
+  expect(sumOf(series, 'sluice_requests_total', ofPlan('other'))).toBe(20)
+})
+
 test('policies beyond the first hundred share one name', async () => {
   const store = memoryStore()
   for (let n = 0; n < 500; n++) {

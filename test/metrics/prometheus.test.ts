@@ -28,7 +28,7 @@ test('Prometheus counts requests by policy, outcome, refusing limit and source',
   const series = await seriesOf(register)
   const of = (outcome: string, limit: string) =>
     series.get(
-      `sluice_requests_total{limit="${limit}",outcome="${outcome}",policy="${name}",reported="false",source="store"}`,
+      `sluice_requests_total{limit="${limit}",outcome="${outcome}",policy="${name}",reported="false",source="store",tier=""}`,
     )
   expect({ admitted: of('admitted', ''), limited: of('limited', name) }).toEqual({ admitted: 4, limited: 6 })
 })

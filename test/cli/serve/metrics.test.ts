@@ -36,8 +36,8 @@ test('metrics of a decider have their own listener', async () => {
   for (let n = 0; n < 3; n++) await decide(decider, ANN)
   const { status, headers, text } = await ask(metricsOf(decider), { path: '/metrics' })
   expect([status, headers['content-type']]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8'])
-  expect(text).toMatch(/^sluice_requests_total\{policy="default",limit="",outcome="admitted",.*\} 2$/m)
-  expect(text).toMatch(/^sluice_requests_total\{policy="default",limit="shown",outcome="limited",.*\} 1$/m)
+  expect(text).toMatch(/^sluice_requests_total\{policy="default",tier="",limit="",outcome="admitted",.*\} 2$/m)
+  expect(text).toMatch(/^sluice_requests_total\{policy="default",tier="",limit="shown",outcome="limited",.*\} 1$/m)
   // Callers of the decider cannot read the metrics, and readers of metrics cannot call it.
   expect((await ask(decider, { path: '/metrics' })).status).toBe(404)
   expect((await decide(metricsOf(decider), ANN)).status).toBe(404)

@@ -6,7 +6,7 @@ import { CHARGE, DEBIT, REFUND, type StoreRequest } from '../store/store.js'
 import { type Decision, isHeld, isOfLimits, needOf, sourceOf } from '../verdict/decision.js'
 import { DECISION, type Verdict } from '../verdict/verdict.js'
 import { Permits } from './permit-counts.js'
-import { OTHER, PolicyCounts } from './policy-counts.js'
+import { OTHER, PolicyCounts, type TierCounts } from './policy-counts.js'
 import type { LimitUseCounts } from './use-counts.js'
 
 /** One decision in this many is measured: reading the clock twice would be most of the cost of a count. */
@@ -40,7 +40,8 @@ export class Counts implements DecisionCounter {
     const decision = verdict[DECISION]
     const source = sourceOf(decision)
     const { allowed } = verdict
-    counts.decided(
+    const ofTier = counts.ofTier(verdict.tier ?? '')
+    ofTier.decided(
       allowed ? '' : (refusingLimit(verdict) ?? ''),
       verdict.reason ?? 'admitted',
       source,
@@ -51,12 +52,12 @@ export class Counts implements DecisionCounter {
     if (!isOfLimits(decision)) return
     const { request } = decision
     // During an outage the limits differ: they are shares, or not those that other processes charge.
-    if (verdict.kind === 'decided') this.#countUse(counts, decision)
+    if (verdict.kind === 'decided') this.#countUse(ofTier, decision)
     if (isHeld(decision)) counts.units.add(request, 'charged')
     if (request.permitId !== '' && allowed && isHeld(decision)) this.permits.take(counts.policy, request)
   }
 
-  #countUse(counts: PolicyCounts, decision: Decision): void {
+  #countUse(counts: TierCounts, decision: Decision): void {
     const uses = counts.usesOf(decision.request.plan as ReadablePlan)
     for (let i = 0; i < uses.length; i++) (uses[i] as LimitUseCounts).add(needOf(decision, i))
   }

@@ -3,7 +3,15 @@ import type { ReadablePlan } from '../policy/plan.js'
 import { BoundedCounts } from '../util/bounded-counts.js'
 import { getOrInsert } from '../util/get-or-insert.js'
 import type { DecisionSource } from '../verdict/decision.js'
-import type { AbuseCounts, DecisionCount, DurationCounts, QueueCounts, ReportedCounts, UnitCounts } from './snapshot.js'
+import type {
+  AbuseCounts,
+  DecisionCount,
+  DurationCounts,
+  QueueCounts,
+  ReportedCounts,
+  UnitCounts,
+  UseCounts,
+} from './snapshot.js'
 import { UnitCounters } from './unit-counts.js'
 import { LimitUseCounts } from './use-counts.js'
 
@@ -37,20 +45,18 @@ export const WAIT_BOUNDS: readonly number[] = [
   1, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000,
 ]
 
-/** Limits of one policy beyond are counted as one, of this name. */
+/** Limits of one tier beyond are counted as one, of this name. */
 const MAX_LIMITS = 50
 export const OTHER = 'other'
+
+/** Tiers of one policy beyond are counted as one, of the name `other`. */
+const MAX_TIERS = 20
 
 /** The counts of one policy. */
 export class PolicyCounts {
   readonly policy: string
   readonly abuse = { strikes: 0, bans: 0, blocks: 0, unblocks: 0 }
-  /** Decisions by the limit that refuses; '' where no limit refuses. */
-  readonly #byLimit = new Map([['', new Float64Array(ROWS)]])
-  readonly #uses = new Map<string, LimitUseCounts>()
-  /** The last decision's plan. */
-  #plan: ReadablePlan | undefined
-  #usesOfPlan: readonly LimitUseCounts[] = []
+  readonly #tiers = new Map<string, TierCounts>()
   readonly units = new UnitCounters()
   readonly #durations = new Map<DecisionSource, BoundedCounts>()
   #waits: BoundedCounts | undefined
@@ -60,30 +66,16 @@ export class PolicyCounts {
     this.policy = policy
   }
 
-  /** `limit`: the one that refuses; '' for none. */
-  decided(limit: string, outcome: DecisionOutcome, source: DecisionSource, reported: boolean): void {
-    const at = (OUTCOMES.indexOf(outcome) * SOURCES.length + SOURCES.indexOf(source)) * 2 + (reported ? 1 : 0)
-    const rows = this.#byLimit.get(limit) ?? this.#rowsOf(limit)
-    ;(rows[at] as number)++
+  /** `tier`: '' without tiers. */
+  ofTier(tier: string): TierCounts {
+    const known = this.#tiers.get(tier)
+    if (known) return known
+    const name = this.#tiers.size < MAX_TIERS ? tier : OTHER
+    return getOrInsert(this.#tiers, name, () => new TierCounts(this.policy, name))
   }
 
   took(source: DecisionSource, ms: number): void {
     getOrInsert(this.#durations, source, () => new BoundedCounts(DURATION_BOUNDS)).add(ms)
-  }
-
-  /** The share of each limit of a plan that is needed, in its order. */
-  usesOf(plan: ReadablePlan): readonly LimitUseCounts[] {
-    // Nearly always that of the decision before.
-    if (plan !== this.#plan) {
-      this.#plan = plan
-      this.#usesOfPlan = plan.resolved.map(({ name }) => this.#useOf(name))
-    }
-    return this.#usesOfPlan
-  }
-
-  #useOf(limit: string): LimitUseCounts {
-    const name = this.#uses.has(limit) || this.#uses.size < MAX_LIMITS ? limit : OTHER
-    return getOrInsert(this.#uses, name, () => new LimitUseCounts())
   }
 
   waits(): (outcome: WaitedEvent['outcome'], waitedMs: number) => void {
@@ -99,15 +91,7 @@ export class PolicyCounts {
   }
 
   decisions(): DecisionCount[] {
-    const counted: DecisionCount[] = []
-    // Nearly all of them are 0, and figures are read each second.
-    for (const [limit, rows] of this.#byLimit) {
-      for (let at = 0; at < ROWS; at++) {
-        const count = rows[at] as number
-        if (count > 0) counted.push({ ...this.#rowAt(limit, at), count })
-      }
-    }
-    return counted
+    return [...this.#tiers.values()].flatMap((tier) => tier.decisions())
   }
 
   reported(): ReportedCounts[] {
@@ -126,8 +110,8 @@ export class PolicyCounts {
     return this.units.read(this.policy)
   }
 
-  uses() {
-    return [...this.#uses].map(([limit, uses]) => uses.read(this.policy, limit))
+  uses(): UseCounts[] {
+    return [...this.#tiers.values()].flatMap((tier) => tier.uses())
   }
 
   queues(): QueueCounts[] {
@@ -138,11 +122,67 @@ export class PolicyCounts {
     const { strikes, bans, blocks, unblocks } = this.abuse
     return strikes + bans + blocks + unblocks > 0 ? [{ policy: this.policy, ...this.abuse }] : []
   }
+}
+
+/** The counts of one tier of a policy, by its limits. Limits of two tiers may share a name. */
+export class TierCounts {
+  readonly policy: string
+  readonly tier: string
+  /** Decisions by the limit that refuses; '' where no limit refuses. */
+  readonly #byLimit = new Map([['', new Float64Array(ROWS)]])
+  readonly #uses = new Map<string, LimitUseCounts>()
+  /** The last decision's plan. */
+  #plan: ReadablePlan | undefined
+  #usesOfPlan: readonly LimitUseCounts[] = []
+
+  constructor(policy: string, tier: string) {
+    this.policy = policy
+    this.tier = tier
+  }
+
+  /** `limit`: the one that refuses; '' for none. */
+  decided(limit: string, outcome: DecisionOutcome, source: DecisionSource, reported: boolean): void {
+    const at = (OUTCOMES.indexOf(outcome) * SOURCES.length + SOURCES.indexOf(source)) * 2 + (reported ? 1 : 0)
+    const rows = this.#byLimit.get(limit) ?? this.#rowsOf(limit)
+    ;(rows[at] as number)++
+  }
+
+  /** The share of each limit of a plan that is needed, in its order. */
+  usesOf(plan: ReadablePlan): readonly LimitUseCounts[] {
+    // Nearly always that of the decision before.
+    if (plan !== this.#plan) {
+      this.#plan = plan
+      this.#usesOfPlan = plan.resolved.map(({ name }) => this.#useOf(name))
+    }
+    return this.#usesOfPlan
+  }
+
+  decisions(): DecisionCount[] {
+    const counted: DecisionCount[] = []
+    // Nearly all of them are 0, and figures are read each second.
+    for (const [limit, rows] of this.#byLimit) {
+      for (let at = 0; at < ROWS; at++) {
+        const count = rows[at] as number
+        if (count > 0) counted.push({ ...this.#rowAt(limit, at), count })
+      }
+    }
+    return counted
+  }
+
+  uses(): UseCounts[] {
+    return [...this.#uses].map(([limit, uses]) => uses.read(this.policy, this.tier, limit))
+  }
+
+  #useOf(limit: string): LimitUseCounts {
+    const name = this.#uses.has(limit) || this.#uses.size < MAX_LIMITS ? limit : OTHER
+    return getOrInsert(this.#uses, name, () => new LimitUseCounts())
+  }
 
   #rowAt(limit: string, at: number): Omit<DecisionCount, 'count'> {
     const row = at >> 1
     return {
       policy: this.policy,
+      tier: this.tier,
       limit,
       outcome: OUTCOMES[Math.floor(row / SOURCES.length)] as DecisionOutcome,
       source: SOURCES[row % SOURCES.length] as DecisionSource,

@@ -21,11 +21,11 @@ export const POLICY_METRICS: readonly Metric[] = [
     {
       unit: '{request}',
       help: 'Requests that were decided, by outcome, the limit that refused, and what decided.',
-      labels: ['policy', 'limit', 'outcome', 'source', 'reported'],
+      labels: ['policy', 'tier', 'limit', 'outcome', 'source', 'reported'],
     },
     ({ decisions }) =>
-      decisions.map(({ policy, limit, outcome, source, reported, count }) => ({
-        labels: { policy, limit, outcome, source, reported: String(reported) },
+      decisions.map(({ policy, tier, limit, outcome, source, reported, count }) => ({
+        labels: { policy, tier, limit, outcome, source, reported: String(reported) },
         value: count,
       })),
   ),
@@ -45,7 +45,7 @@ export const POLICY_METRICS: readonly Metric[] = [
     {
       unit: '1',
       help: 'Share of a limit that a request needed, with what was in use before it; above 1 it was refused.',
-      labels: ['policy', 'limit'],
+      labels: ['policy', 'tier', 'limit'],
     },
     ({ used }) => used.map(neededOf),
   ),
@@ -123,7 +123,7 @@ function seconds(labels: Labels, { counts, sum, count }: Histogram): HistogramPo
 }
 
 /** In coarser buckets: one for each percent would be a hundred series for each limit. */
-export function neededOf({ policy, limit, decisions, counts }: UseCounts): HistogramPoint {
+export function neededOf({ policy, tier, limit, decisions, counts }: UseCounts): HistogramPoint {
   const coarse = new Array<number>(SHARES.length + 1).fill(0)
   let sum = 0
   let bucket = 0
@@ -132,5 +132,5 @@ export function neededOf({ policy, limit, decisions, counts }: UseCounts): Histo
     coarse[bucket] = (coarse[bucket] as number) + count
     sum += count * Math.min(1, (i + 0.5) / STEPS)
   }
-  return { labels: { policy, limit }, counts: coarse, sum, count: decisions }
+  return { labels: { policy, tier, limit }, counts: coarse, sum, count: decisions }
 }

@@ -5,6 +5,8 @@ import type { DecisionSource } from '../verdict/decision.js'
 /** Decisions that are final: those that `onVerdict` gets. */
 export interface DecisionCount {
   readonly policy: string
+  /** '' without tiers. */
+  readonly tier: string
   /** The limit that refuses for longest; '' where no limit refuses. */
   readonly limit: string
   readonly outcome: DecisionOutcome
@@ -61,6 +63,8 @@ export interface AbuseCounts {
  */
 export interface UseCounts {
   readonly policy: string
+  /** '' without tiers. */
+  readonly tier: string
   readonly limit: string
   readonly decisions: number
   /** Those that needed more than the limit. */

@@ -15,7 +15,7 @@ export class LimitUseCounts {
     ;(this.#counts[bucket] as number)++
   }
 
-  read(policy: string, limit: string): UseCounts {
+  read(policy: string, tier: string, limit: string): UseCounts {
     const counts = Array.from(this.#counts)
     const decisions = counts.reduce((sum, count) => sum + count, 0)
     const quantile = (share: number) => {
@@ -28,6 +28,7 @@ export class LimitUseCounts {
     }
     return {
       policy,
+      tier,
       limit,
       decisions,
       beyond: counts[BUCKETS] as number,
