@@ -300,7 +300,7 @@ describe('options that a route does not inherit', () => {
       /enforce: percent: expected none beside mode "report"/,
     )
     expect(add({ count: { within: '1s' } as never })).toThrow(
-      /count: only: expected a function, "success" or "failure"/,
+      /count: only: expected "success", "failure", a status such as 401, or a function/,
     )
   })
 })

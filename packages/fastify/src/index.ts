@@ -2,9 +2,10 @@ export * from '@sluice/core'
 export { type FastifyHandler, RateLimited } from './decorator.js'
 export { handler, type RefusalHandler } from './handler.js'
 export type { FastifyRateLimitOptions, RateLimitHook } from './hook.js'
-export {
-  type RateLimitDecorator,
-  type RateLimitPluginOptions,
-  type RouteRateLimitOptions,
-  rateLimit,
-} from './rate-limit.js'
+export type {
+  RateLimitDecorator,
+  RateLimitPlugin,
+  RateLimitPluginOptions,
+  RouteRateLimitOptions,
+} from './plugin.js'
+export { rateLimit } from './rate-limit.js'

@@ -27,9 +27,12 @@ export function inheritOptions<Request>(
   app: Options<Request>,
   own: InheritingOptions<Request>,
 ): RateLimitOptions<Request> {
-  const { name: _name, limit, window, limits, tiers, tier, policies, onDeny, priority, ban, ...defaults } = app
+  const { name: _name, limit, window, limits, tiers, tier, policies, priority, ...others } = app
+  // The policies of a document have their own.
+  const { onDeny: _onDeny, ban: _ban, ...ofAll } = others
+  const defaults = own.policies === undefined ? others : ofAll
   const ofPolicy: Options<Request> = { limit, window, limits, tiers, tier, policies }
-  const inherited = { ...defaults, ...policyFor({ where, from }, ofPolicy, { onDeny, priority, ban }, own) }
+  const inherited = { ...defaults, ...policyFor({ where, from }, ofPolicy, { priority }, own) }
   const groups = GROUPS.filter((group) => isFields(own[group]) && isFields(app[group])).map((group) => [
     group,
     inheritFields(app[group] as Fields, own[group] as Fields),
