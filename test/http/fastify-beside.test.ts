@@ -1,9 +1,11 @@
-import peer from '@fastify/rate-limit'
+import { createRequire } from 'node:module'
 import { rateLimit } from '@sluice/fastify'
 import { rateLimit as beside } from '@sluice/fastify/beside'
 import makeFastify, { type FastifyInstance } from 'fastify'
 import { afterEach, describe, expect, test } from 'vitest'
 
+// Its types would clash with those of this plugin, which are in the same program.
+const peer = createRequire(import.meta.url)('@fastify/rate-limit')
 let app: FastifyInstance
 afterEach(() => app.close())
 
@@ -29,7 +31,8 @@ describe.each([
 
   test('each limits the routes that are configured under its name', async () => {
     await register(async () => app.register(beside, { global: false }))
-    app.get('/old', { config: { rateLimit: { max: 1 } } }, async () => 'old')
+    // As never: this program has the types of both plugins under one name.
+    app.get('/old', { config: { rateLimit: { max: 1 } as never } }, async () => 'old')
     app.get('/moved', { config: { rateLimit: false, sluice: { limit: 2, window: '1m' } } }, async (request) => ({
       policy: request.sluice?.policy,
     }))
@@ -65,7 +68,7 @@ test.each([
     onVerdict: (_request, { reason }) => reasons.push(reason),
   })
   const reasons: (string | undefined)[] = []
-  app.get('/', { config: { rateLimit: own } }, async () => 'ok')
+  app.get('/', { config: { rateLimit: own as never } }, async () => 'ok')
   expect(await statuses('/', 6)).toEqual(expected)
   expect(reasons.at(-1)).toBe(isBanned ? 'banned' : 'limited')
 })
