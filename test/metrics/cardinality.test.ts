@@ -42,7 +42,9 @@ test('a window of the calendar is one limit over all of its periods', async () =
 })
 
 test('limits of one name are a series for each tier, and tiers beyond the first twenty share one name', async () => {
-  const tiers = Object.fromEntries(Array.from({ length: 40 }, (_, n) => [`plan-${n}`, [fixedWindow({ limit: 1, window: '1h' })]]))
+  const tiers = Object.fromEntries(
+    Array.from({ length: 40 }, (_, n) => [`plan-${n}`, [fixedWindow({ limit: 1, window: '1h' })]]),
+  )
   const limiter = createLimiter({ name: 'plans', tiers, tier: (key: string) => key })
   for (const tier of ['plan-0', ...Object.keys(tiers)]) await limiter.consume(tier)
   const series = await seriesOf(register)
