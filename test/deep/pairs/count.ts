@@ -16,6 +16,8 @@ export interface Entry {
   readonly least: Charge & { cost: number }
   /** Whether an older charge was refunded since. */
   isPassed: boolean
+  /** Whether a part of a later settlement may have been forgiven: such a charge is not refunded. docs/units.md, Settle the actual units. */
+  mayBeForgiven: boolean
   /** Units that had room. A refusal that is charged fills a bucket, and no more is charged later: docs/guarantees.md, Charged refusals. */
   readonly fitting: number
 }
@@ -82,19 +84,26 @@ export class Count {
       most: { at: now, cost, ...(isDebt && { isDebt }) },
       least: { at: now, cost, ...(isDebt && { isDebt }) },
       isPassed: false,
+      mayBeForgiven: false,
     }
+    const earlier = [...this.#entries]
     this.#entries.push(entry)
+    if (isDebt && isBucket(this.limit) && this.#isFull(entry, now))
+      for (const each of earlier) each.mayBeForgiven = true
     if (this.limit.algorithm === 'slidingLog') this.#trim(now)
     return entry
   }
 
   /**
    * Charges the rest of a stream as far as there is room: a bucket for fractions of a unit, too. In a log, units without room replace
-   * the oldest: docs/units.md, Meter a stream. With `onDeny: 'charge'`, so do windows, up to their limit. `reserved`: undefined where the policy has no reserves.
+   * the oldest: docs/units.md, Meter a stream. With `onDeny: 'charge'`, windows count what is left after the last step in full, up to their limit.
+   * `reserved`: undefined where the policy has no reserves.
    */
   fill(now: number, units: number, reserved: number | undefined, chargesRefusals: boolean): void {
     if (reserved === undefined && (chargesRefusals || isBucket(this.limit) || this.limit.algorithm === 'slidingLog')) {
-      if (this.capacity > 0) this.charge(now, Math.min(units, this.capacity))
+      if (this.capacity === 0) return
+      const { least } = this.charge(now, units)
+      least.cost = Math.min(least.cost, this.capacity)
       return
     }
     const [least, most] = this.room(now).map((room) => Math.min(units, Math.max(0, room - (reserved ?? 0)))) as [
@@ -135,7 +144,19 @@ export class Count {
    * of the newest charge first, or at the instant of the charge: docs/guarantees.md, Several refunds of a bucket.
    */
   #isExact(entry: Entry, later: readonly Entry[], now: number): boolean {
+    if (entry.mayBeForgiven) return false
     return entry.most.at === now || (!entry.isPassed && later.every(({ most }) => most.cost === 0))
+  }
+
+  /** Whether a bucket may owe all that it can owe after a debt: a unit less makes no difference. */
+  #isFull({ most, least }: Entry, now: number): boolean {
+    const [, before] = this.wait(now, this.capacity)
+    most.cost -= 1
+    least.cost -= 1
+    const [, after] = this.wait(now, this.capacity)
+    most.cost += 1
+    least.cost += 1
+    return before === after
   }
 
   /** The permits of a charge are held for another `ttl`. */
