@@ -50,6 +50,7 @@ export const GUIDES = [
     items: [
       page('Choosing an algorithm', '/choosing-an-algorithm'),
       page('Keys and proxies', '/keys-and-proxies'),
+      page('Behind your host', '/behind-your-host'),
       page('Responses and headers', '/responses-and-headers'),
       page('API plans and costs', '/api-plans'),
       page('Units', '/units'),

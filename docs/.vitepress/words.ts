@@ -1,5 +1,6 @@
 /** Words that people type, by the page or section that they look for. Words of its title and text need not be here. */
 export const WORDS: Readonly<Record<string, string>> = {
+  'get-started': 'install installation getting started quick start quickstart tutorial begin setup',
   lifecycle: 'order of options middleware flow diagram when',
   glossary: 'terms definitions vocabulary',
   options: 'all options settings configuration parameters',
@@ -24,6 +25,8 @@ export const WORDS: Readonly<Record<string, string>> = {
   'keys-and-proxies': 'session user id behind load balancer',
   'keys-and-proxies#behind-a-proxy':
     'proxy X-Forwarded-For forwarded real client IP trust one client everyone shares same IP',
+  'behind-your-host':
+    'heroku render fly.io railway vercel aws alb cloudfront cloud run azure nginx ingress kubernetes docker haproxy caddy host',
   express: 'Express middleware app.use',
   koa: 'Koa middleware',
   fastify: 'Fastify plugin hook',

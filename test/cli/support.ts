@@ -31,6 +31,16 @@ export async function examined(url: string, ...args: string[]): Promise<Examined
   // A busy machine must not cause a finding.
   const patient = ['--store-timeout', '60s']
   const { code, stdout, stderr } = await sluice(['doctor', '--json', ...patient, ...args], { REDIS_URL: url })
+  return examinedIn(code, stdout, stderr)
+}
+
+/** The report of doctor about the proxies before the application whose route `/ip` this port reaches. */
+export async function examinedProxies(port: number): Promise<Examined> {
+  const { code, stdout, stderr } = await sluice(['doctor', '--json', '--url', `http://127.0.0.1:${port}/ip`])
+  return examinedIn(code, stdout, stderr)
+}
+
+function examinedIn(code: number, stdout: string, stderr: string): Examined {
   if (stderr !== '') throw new Error(stderr)
   const report = JSON.parse(stdout) as DoctorReport
   return {

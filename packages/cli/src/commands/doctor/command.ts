@@ -7,6 +7,7 @@ import { UsageError } from '../../program/usage-error.js'
 import { type Target, targetOf } from '../../redis/target.js'
 import { examine } from './doctor.js'
 import type { DoctorOptions } from './options.js'
+import { examineProxies, isRoute } from './proxies.js'
 import { EXIT_CODES } from './report.js'
 import { DEFAULT_PREFIX, DEFAULT_STORE_TIMEOUT_MS } from './store-needs.js'
 import { textOf } from './text.js'
@@ -18,14 +19,17 @@ const SAMPLE = 1000
 
 export const doctor: Command = {
   name: 'doctor',
-  summary: 'look over the Redis that limits are counted in',
+  summary: 'look over the Redis that limits are counted in, or the proxies before an application',
   description: `Looks over the Redis that Sluice counts in, and says what to do about what it finds. It reads alone: no key is
-written, changed or removed. Use the user and the machine that your servers use.`,
+written, changed or removed. Use the user and the machine that your servers use.
+
+With --url https://…/ip, the address of a route that returns { ip, chain }, it counts the proxies before an
+application, and checks that the application trusts exactly these.`,
   options: {
     url: {
       type: 'string',
       placeholder: 'URL',
-      text: 'the Redis; prefer REDIS_URL, since arguments show in process lists',
+      text: 'the Redis, or a route; prefer REDIS_URL: arguments show in process lists',
       default: 'REDIS_URL',
     },
     json: { type: 'boolean', text: 'print the report as JSON' },
@@ -68,6 +72,7 @@ written, changed or removed. Use the user and the machine that your servers use.
     'REDIS_URL=redis://user:password@host:6379 sluice doctor',
     'REDIS_URL=rediss://host:6380 sluice doctor --cacert ca.pem',
     'sluice doctor --json > report.json',
+    'sluice doctor --url https://example.com/ip',
   ],
   notes: `Of a cluster, any node will do: its masters are found from there. Of Sentinel, any Sentinel.
 Counts are for each master of a cluster.
@@ -75,8 +80,11 @@ Counts are for each master of a cluster.
 Exit code: 0 all is well, 1 warnings, 2 errors or wrong usage.`,
 
   async run(values, environment) {
-    const options = optionsOf(values, environment)
-    const report = await examine(options)
+    const url = text(values, 'url')
+    const report =
+      url !== undefined && isRoute(url)
+        ? await examineProxies(url, timeoutOf(values))
+        : await examine(optionsOf(values, environment))
     const { stdout, env } = environment
     const hasColours = stdout.isTTY === true && !env.NO_COLOR && env.TERM !== 'dumb'
     if (values.json) stdout.write(`${JSON.stringify(report, null, 2)}\n`)
@@ -93,7 +101,7 @@ function optionsOf(values: OptionValues, { env, stderr }: Environment): DoctorOp
   return {
     target,
     prefix: text(values, 'prefix') ?? DEFAULT_PREFIX,
-    timeoutMs: durationOption(values, 'timeout', { minMs: 100, maxMs: 600_000, otherwiseMs: TIMEOUT_MS }),
+    timeoutMs: timeoutOf(values),
     storeTimeoutMs: durationOption(values, 'store-timeout', {
       minMs: 1,
       maxMs: 60_000,
@@ -105,6 +113,9 @@ function optionsOf(values: OptionValues, { env, stderr }: Environment): DoctorOp
     masterName: text(values, 'master-name'),
   }
 }
+
+const timeoutOf = (values: OptionValues) =>
+  durationOption(values, 'timeout', { minMs: 100, maxMs: 600_000, otherwiseMs: TIMEOUT_MS })
 
 function targetIn(values: OptionValues, env: Environment['env']): Target {
   const tls: ConnectionOptions = {

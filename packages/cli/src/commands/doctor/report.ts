@@ -1,12 +1,15 @@
 import type { Finding, Severity } from './finding.js'
 
+/** The kind of a report about the proxies before an application. */
+export const PROXIES = 'proxies'
+
 /** The output of `sluice doctor --json`. */
 export interface DoctorReport {
   /** The worst severity of all findings. */
   readonly status: Severity
-  /** The address of Redis, without credentials. */
+  /** The address of Redis without credentials, or that of the route behind proxies without its query. */
   readonly target: string
-  /** The topology of Redis. Undefined where it could not be reached. */
+  /** The topology of Redis, or `proxies`. Undefined where Redis could not be reached. */
   readonly kind?: string
   /** The servers that hold keys, as `host:port`. */
   readonly nodes: readonly string[]

@@ -2,7 +2,7 @@ import type { Output } from '../../program/environment.js'
 import { inLine } from '../../program/terminal.js'
 import { counted } from '../../program/words.js'
 import type { Finding, Severity } from './finding.js'
-import type { DoctorReport } from './report.js'
+import { type DoctorReport, PROXIES } from './report.js'
 
 /** The width where the terminal's is not known. */
 const WIDTH = 100
@@ -24,6 +24,7 @@ export function textOf(report: DoctorReport, { isTTY, columns }: Output, hasColo
 }
 
 function titleOf({ target, kind, nodes }: DoctorReport): string {
+  if (kind === PROXIES) return `Proxies before ${target}`
   const masters = nodes.length > 1 ? ` of ${counted(nodes.length, 'master')}` : ''
   return `Redis at ${target}${kind ? `: ${kind}${masters}` : ''}`
 }
