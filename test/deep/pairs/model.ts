@@ -118,6 +118,10 @@ export class Model {
       ? undefined
       : (deciding.find((p) => this.expect(request, p).allowed === false) ??
         deciding.find((p) => this.expect(request, p).allowed === undefined))
+    // No page says which of those decided later is the first, and it alone counts a strike.
+    const later = deciding.filter((p) => this.#isLater(p) && this.expect(request, p).allowed !== true)
+    if (refusing !== undefined && this.#isLater(refusing) && later.length > 1 && later.some((p) => this.#policy(p).ban))
+      throw new Undecided()
     const decided = (proceeds ? deciding : refusing === undefined ? [] : [refusing]).map((p) =>
       this.#decide(request, p, proceeds),
     )
