@@ -16,7 +16,11 @@ declare global {
 export type ExpressRateLimitOptions = RateLimitOptions<Request>
 
 /** An Express middleware, and the limiter behind it: to peek, reset, block and unblock. */
-export type RateLimitHandler = RequestHandler & Pick<Guard<Request>, 'limiter'>
+export type RateLimitHandler = RequestHandler &
+  Pick<Guard<Request>, 'limiter'> & {
+    /** @deprecated Write `limiter.reset(key)`: `limiter` is a property of the middleware. */
+    readonly resetKey: (use: 'use limiter.reset(key)') => never
+  }
 
 /**
  * Limits requests in Express 4 and 5, for an app, a router or a route.
@@ -36,5 +40,6 @@ export function rateLimit(options: ExpressRateLimitOptions & LimitForm, ...uncal
     },
   }
 
-  return Object.assign(named.rateLimit, { limiter: guard.limiter })
+  const { limiter } = guard
+  return Object.assign(named.rateLimit, { limiter, resetKey: limiter.resetKey.bind(limiter) as never })
 }

@@ -108,7 +108,8 @@ function ours(report: string): string[] {
   })
 }
 
-function printed(compiler: string, cwd: string, args: readonly string[]): Promise<string> {
+/** What a compiler prints. */
+export function printed(compiler: string, cwd: string, args: readonly string[]): Promise<string> {
   return new Promise((resolve, reject) =>
     execFile(process.execPath, [compiler, ...args], { cwd, maxBuffer: 1e8 }, (error, stdout, stderr) => {
       // 1 and 2: there are errors, which it prints.

@@ -140,7 +140,7 @@ describe('messages of errors', () => {
     [
       'an object that is not a limit',
       () => createLimiter({ name: 'mixed', limits: [perMinute(5), { limit: 5, window: '1s' } as Anything] }),
-      'policy "mixed": limits[1]: expected a limit made by a constructor such as perMinute(20), got an object',
+      'policy "mixed": limits[1]: expected a limit made by a constructor such as perMinute(20), got an object: write slidingLog({ limit, window }), or another of its constructors',
     ],
     [
       'an empty list of limits',
@@ -224,9 +224,17 @@ describe('unknown options', () => {
   })
 
   test.each<[string, Anything, string]>([
-    ['a number, as others take it', 3, 'options: expected an object, got 3'],
-    ['null', null, 'options: expected an object, got null'],
-    ['an array', [3], 'options: expected an object, got an array'],
+    [
+      'a number, as others take it',
+      3,
+      'options: expected an object, got 3: its fields are cost, bytes, responseBytes, priority, tier',
+    ],
+    ['null', null, 'options: expected an object, got null: its fields are cost, bytes, responseBytes, priority, tier'],
+    [
+      'an array',
+      [3],
+      'options: expected an object, got an array: its fields are cost, bytes, responseBytes, priority, tier',
+    ],
     ['a misspelt option', { costs: 3 }, 'costs: unknown option: did you mean cost?, got 3'],
     [
       'an unknown option',

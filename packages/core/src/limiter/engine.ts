@@ -21,6 +21,7 @@ import {
 import { noteUse, refuseOfOther } from '../util/copies.js'
 import { invalidPolicy } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
+import { FORMS } from '../util/option-hints.js'
 import { isPropertyOf, propertyOf } from '../util/property-of.js'
 import { Resets } from '../util/resets.js'
 import { PROCESS_TIMING, type Timing } from '../util/timing.js'
@@ -89,7 +90,7 @@ export class Engine<Subject> {
     const { where } = policy
     refusePolluted(where, DECISION_OPTIONS)
     if (typeof store?.decide !== 'function') {
-      invalidPolicy(where, 'store', 'memoryStore() or redisStore(client)', store)
+      invalidPolicy(where, 'store', FORMS.store, store)
     }
     if (policy.keeps && !isPropertyOf(store, 'keptCharge')) {
       invalidPolicy(where, 'charges', 'none on this store, which keeps no charges', policy.keeps)

@@ -7,6 +7,7 @@ import type { BanTerms, Plan, Store, StoreRequest, StoreResult, Strike, StrikeRe
 import { clockOf, isImpossible, resultOf } from '../store/store.js'
 import { invalidPolicy, neverBeside, SluiceError } from '../util/errors.js'
 import { getOrInsert } from '../util/get-or-insert.js'
+import { FORMS, type Use } from '../util/option-hints.js'
 import { isPropertyOf } from '../util/property-of.js'
 import { knownOptions, oneOf } from '../util/validate.js'
 import { type DecidedBy, decisionOn } from '../verdict/decision.js'
@@ -35,7 +36,7 @@ export interface UnavailableOption {
 
 export interface UnavailableOptions {
   /** The decisions while the store cannot be reached: `{ decide: 'deny' }`, `{ share: 0.25 }`. @default this process, by the whole limits */
-  readonly unavailable?: UnavailableOption
+  readonly unavailable?: UnavailableOption | Use<typeof FORMS.unavailable, UnavailableOption>
 }
 
 export const UNAVAILABLE_OPTIONS = ['unavailable'] as const
@@ -54,7 +55,7 @@ export class LocalFallback {
   /** @throws SluiceError `INVALID_POLICY` */
   constructor(ofPolicy: string, store: Store, { unavailable = {} }: UnavailableOptions) {
     const where = `${ofPolicy}: unavailable`
-    knownOptions(where, unavailable, ['decide', 'share'])
+    knownOptions(where, unavailable, ['decide', 'share'], {}, FORMS.unavailable)
     const { decide = 'local', share } = unavailable
     this.#mode = oneOf(where, 'decide', decide, ['local', 'allow', 'deny'])
     if (share !== undefined && this.#mode !== 'local') neverBeside(where, 'share', `decide "${this.#mode}"`, share)

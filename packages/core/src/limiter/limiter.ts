@@ -1,12 +1,11 @@
 import { emitBlock, emitUnblock } from '../blocks/block-events.js'
-import { LIST_OPTIONS } from '../lists/options.js'
 import { memoryStore } from '../memory/store.js'
 import { ADDED_BAN_OPTIONS } from '../policy/ban.js'
 import { type Cost, checkedCost, type Units } from '../policy/costs.js'
 import { isPlainObject } from '../policy/given-identities.js'
 import type { LimitForm } from '../policy/limit-form.js'
 import type { Limit } from '../policy/limits/limit.js'
-import { POLICY_OPTIONS, type Resolved } from '../policy/policy.js'
+import type { Resolved } from '../policy/policy.js'
 import { Subjects } from '../policy/subjects.js'
 import { choosePolicy } from '../policy/tiers.js'
 import type { IdentityByKind, KeyValue } from '../store/identity.js'
@@ -25,7 +24,6 @@ import { type BanReport, DECISION, PARTS, Verdict } from '../verdict/verdict.js'
 import { type AcquireOptions, acquireOptions } from './acquire-options.js'
 import { Engine, type Resolver } from './engine.js'
 import type { LimiterEvents, ListenOptions } from './events.js'
-import { UNAVAILABLE_OPTIONS } from './fallback.js'
 import type { KeptCharges } from './kept-charges.js'
 import { LimiterEmitter } from './limiter-emitter.js'
 import { hasLists, ListedSubjects, type ListSources } from './listed-subjects.js'
@@ -37,6 +35,7 @@ import {
   checkedStrike,
   checkReason,
   decisionOptions,
+  LIMITER_OPTIONS,
   type LimiterOptions,
   NO_OPTIONS,
   type StrikeOptions,
@@ -65,8 +64,7 @@ export function createLimiter<Subject = string>(options: LimiterOptions<Subject>
 export function makeLimiter<Subject = string>(
   options: LimiterOptions<Subject> & LimitForm,
 ): { readonly limiter: Limiter<Subject>; readonly engine: Engine<Subject> } {
-  const known = [...POLICY_OPTIONS, ...LIST_OPTIONS, ...UNAVAILABLE_OPTIONS, 'store', 'onVerdict', 'warnings']
-  knownOptions('limiter', options, known)
+  knownOptions('limiter', options, LIMITER_OPTIONS)
   const { store = memoryStore() } = options
   const { ban } = options
   const policy = choosePolicy(options)
@@ -347,6 +345,11 @@ export class Limiter<Subject = string> {
       await this.#engine.reset(tier, plan, identities)
     }
     this.#engine.wake()
+  }
+
+  /** @deprecated Write `reset(key)`. @throws SluiceError `INVALID_POLICY` */
+  resetKey(_use: 'use reset(key)'): never {
+    wrongPolicy(`${this.#where}: resetKey: write limiter.reset(key)`)
   }
 
   /**

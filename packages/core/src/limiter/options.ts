@@ -1,17 +1,22 @@
-import type { ListOptions } from '../lists/options.js'
+import { LIST_OPTIONS, type ListOptions } from '../lists/options.js'
 import type { Units } from '../policy/costs.js'
-import type { PolicyOptions } from '../policy/policy.js'
+import { POLICY_OPTIONS, type PolicyOptions } from '../policy/policy.js'
 import type { Store, WaitingTurn } from '../store/store.js'
 import type { Duration } from '../util/duration.js'
 import { invalidPolicy } from '../util/errors.js'
+import type { FORMS, OtherNames, Use } from '../util/option-hints.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
 import type { LimiterWarningsOption } from '../util/warnings.js'
 import type { Verdict } from '../verdict/verdict.js'
-import type { UnavailableOptions } from './fallback.js'
+import { UNAVAILABLE_OPTIONS, type UnavailableOptions } from './fallback.js'
 
-export interface LimiterOptions<Subject> extends PolicyOptions<Subject>, ListOptions<Subject>, UnavailableOptions {
+export interface LimiterOptions<Subject>
+  extends PolicyOptions<Subject>,
+    ListOptions<Subject>,
+    UnavailableOptions,
+    OtherNames<(typeof LIMITER_OPTIONS)[number]> {
   /** The store of the state. @default a memory store of this limiter's own */
-  readonly store?: Store
+  readonly store?: Store | Use<typeof FORMS.store, Store>
   /**
    * Called with each verdict of `consume`, and the last one of an `acquire`, before they are returned.
    *
@@ -23,6 +28,15 @@ export interface LimiterOptions<Subject> extends PolicyOptions<Subject>, ListOpt
   /** Silences warnings of this limiter, one by one: `{ SLUICE_SAME_NAME: false }`. @default all are emitted */
   readonly warnings?: LimiterWarningsOption
 }
+
+export const LIMITER_OPTIONS = [
+  ...POLICY_OPTIONS,
+  ...LIST_OPTIONS,
+  ...UNAVAILABLE_OPTIONS,
+  'store',
+  'onVerdict',
+  'warnings',
+] as const
 
 export interface CostOptions {
   /**

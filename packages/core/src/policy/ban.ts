@@ -2,6 +2,7 @@ import { startOf } from '../store/identity.js'
 import { type BanTerms, EVERY_POLICY, MAX_RUNGS, NO_TERMS, PLAIN_CELL, type Plan } from '../store/store.js'
 import { type Duration, durationText, spanMs } from '../util/duration.js'
 import { invalidPolicy, show } from '../util/errors.js'
+import { FORMS } from '../util/option-hints.js'
 import { knownOptions, oneOf, wholeNumber } from '../util/validate.js'
 import { slidingLog } from './limits/sliding-log.js'
 import { isPrivateAddress } from './private-address.js'
@@ -99,7 +100,7 @@ export function strikeOf(ban: Ban, terms: BanTerms, identities: readonly string[
  */
 export function banFor(policyWhere: string, policy: string, kinds: readonly string[], option: unknown): Ban {
   const where = `${policyWhere}: ban`
-  knownOptions(where, option, [...BAN_OPTIONS, ...ADDED_BAN_OPTIONS])
+  knownOptions(where, option, [...BAN_OPTIONS, ...ADDED_BAN_OPTIONS], {}, FORMS.ban)
   const options = option as BanOptions<unknown>
   const by = kindFor(where, kinds, options.by)
   const after = wholeNumber(where, 'after', options.after, 1)

@@ -16,6 +16,7 @@ import {
 import { isOwnUnit } from '../store/units.js'
 import { type Duration, durationMs, durationText, spanMs } from '../util/duration.js'
 import { invalidPolicy, neverBeside, SluiceError, show, wrongPolicy } from '../util/errors.js'
+import { FORMS, type Use } from '../util/option-hints.js'
 import { isThenable } from '../util/thenable.js'
 import { headerName, oneOf, optionalFunction, wholeNumber } from '../util/validate.js'
 import { ignorePromises, type MaybePromise, whenAllKnown } from '../util/when-known.js'
@@ -52,7 +53,7 @@ export interface PolicyOptions<Subject> {
   /** Units per window, for a policy of one limit. @default none */
   readonly limit?: OrFunction<number, Subject>
   /** Whole milliseconds or a duration such as `'1m'`; beside `limit`. @default none */
-  readonly window?: OrFunction<Duration, Subject>
+  readonly window?: OrFunction<Duration, Subject> | Use<typeof FORMS.window, Duration>
   /**
    * Several limits, decided together, all or none; instead of `limit` and `window`.
    *
@@ -60,9 +61,9 @@ export interface PolicyOptions<Subject> {
    * See docs/redis.md.
    * @default none
    */
-  readonly limits?: readonly Limit<Subject>[]
+  readonly limits?: readonly (Limit<Subject> | Use<typeof FORMS.limits, Limit<Subject>>)[]
   /** The key that is counted, for limits that name none of their own. @default `byIp()`; without HTTP the argument */
-  readonly key?: KeyFunction<Subject>
+  readonly key?: KeyFunction<Subject> | Use<typeof FORMS.key, KeyFunction<Subject>>
   /**
    * Whether a refused request is charged too.
    *
@@ -106,7 +107,7 @@ export interface PolicyOptions<Subject> {
    */
   readonly charges?: ChargesOptions
   /** Bans identities that are refused again and again, for longer each time. See docs/bans.md. @default none */
-  readonly ban?: BanOptions<Subject>
+  readonly ban?: BanOptions<Subject> | Use<typeof FORMS.ban, BanOptions<Subject>>
 }
 
 export const POLICY_OPTIONS = [
@@ -198,7 +199,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       options.name === undefined ? 'default' : headerName(`policy ${show(options.name)}`, 'name', options.name)
     this.where = `policy "${this.name}"`
     const { where } = this
-    optionalFunction(where, 'key', options.key)
+    optionalFunction(where, 'key', options.key, FORMS.key)
     const { onDeny = 'none' } = options
     const chargesRefusals = oneOf(where, 'onDeny', onDeny, ['none', 'charge']) === 'charge'
     this.consume = chargesRefusals ? CHARGE : CONSUME
@@ -505,7 +506,13 @@ function limitsOf<Subject>(where: string, options: PolicyOptions<Subject>): read
   }
   limits.forEach((item, i) => {
     if (typeof item?.resolve !== 'function') {
-      invalidPolicy(where, `limits[${i}]`, 'a limit made by a constructor such as perMinute(20)', item)
+      invalidPolicy(
+        where,
+        `limits[${i}]`,
+        'a limit made by a constructor such as perMinute(20)',
+        item,
+        `write ${FORMS.limits}`,
+      )
     }
     // A copy may have been changed after its check.
     if (!Object.isFrozen(item)) checkCommon(`${where}: limits[${i}]`, item)

@@ -1,4 +1,5 @@
 import { invalidPolicy } from './errors.js'
+import { FORMS } from './option-hints.js'
 import { emitWarning } from './warnings.js'
 
 /** Whole milliseconds, or a number with a unit: `'250ms'`, `'10s'`, `'15m'`, `'1h'`, `'1d'`, `'1.5s'`. */
@@ -22,12 +23,7 @@ export function durationMs(where: string, field: string, value: unknown, alterna
   if (typeof ms === 'number' && Number.isInteger(ms) && ms >= 1 && ms <= MAX_DURATION_MS) return ms
   const isOutOfRange = typeof ms === 'number' && (ms < 1 || ms > MAX_DURATION_MS)
   const range = isOutOfRange ? ', from 1 ms to 100 years (36500d)' : ''
-  return invalidPolicy(
-    where,
-    field,
-    `whole milliseconds or a duration such as "30s" (units: ms, s, m, h, d)${range}${alternative}`,
-    value,
-  )
+  return invalidPolicy(where, field, `${FORMS.window}${range}${alternative}`, value)
 }
 
 /**

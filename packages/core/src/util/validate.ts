@@ -6,15 +6,20 @@ import { optionHint } from './option-hints.js'
 /**
  * Rejects unknown options: a misspelt option silently ignored is a limit silently absent. The message says what to use
  * instead, for misspellings and for options of other libraries. `absent`: why there is no such option here, by its name.
+ * `form`: options to write.
  */
 export function knownOptions(
   where: string,
   options: unknown,
   known: readonly string[],
   absent: Readonly<Record<string, string>> = {},
+  form?: string,
 ): void {
   refusePolluted(where, known)
-  if (!isRecord(options)) invalidPolicy(where, 'options', 'an object', options)
+  if (!isRecord(options)) {
+    const example = form === undefined ? '' : `write ${form}; `
+    invalidPolicy(where, 'options', 'an object', options, `${example}its fields are ${known.join(', ')}`)
+  }
   for (const [field, value] of Object.entries(options)) {
     if (known.includes(field)) continue
     const shown = /^\w{1,40}$/.test(field) ? field : show(field)
@@ -64,8 +69,11 @@ export function oneOf<T extends string>(where: string, field: string, value: unk
   return value as T
 }
 
-export function optionalFunction(where: string, field: string, value: unknown): void {
-  if (value !== undefined && typeof value !== 'function') invalidPolicy(where, field, 'a function', value)
+/** `form`: what to write. */
+export function optionalFunction(where: string, field: string, value: unknown, form?: string): void {
+  if (value !== undefined && typeof value !== 'function') {
+    invalidPolicy(where, field, 'a function', value, form && `write ${form}`)
+  }
   refuseFactory(where, field, value)
 }
 

@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto'
 import { invalidPolicy, neverBeside, SluiceError } from '../../util/errors.js'
 import { shareOf } from '../../util/hash.js'
+import { FORMS, type Use } from '../../util/option-hints.js'
 import { knownOptions, oneOf } from '../../util/validate.js'
 import { DECISION, type Verdict } from '../../verdict/verdict.js'
 
@@ -38,7 +39,7 @@ const ENFORCE_OPTIONS = ['mode', 'percent', 'salt', 'headers'] as const
 
 export interface EnforcementOptions {
   /** Whether and for which keys the limits are enforced: `{ mode: 'report' }`, `{ percent: 10, salt }`. @default all keys */
-  readonly enforce?: EnforceOptions
+  readonly enforce?: EnforceOptions | Use<typeof FORMS.enforce, EnforceOptions>
 }
 
 /** The verdicts that are enforced. */
@@ -54,7 +55,7 @@ export interface Enforcement {
 /** @throws SluiceError `INVALID_POLICY` */
 export function enforcementBy(ofPolicy: string, policy: string, { enforce = {} }: EnforcementOptions): Enforcement {
   const where = `${ofPolicy}: enforce`
-  knownOptions(where, enforce, ENFORCE_OPTIONS)
+  knownOptions(where, enforce, ENFORCE_OPTIONS, {}, FORMS.enforce)
   const { mode = 'enforce', salt, headers = false } = enforce
   const reports = oneOf(where, 'mode', mode, ['enforce', 'report']) === 'report'
   if (reports && enforce.percent !== undefined) neverBeside(where, 'percent', 'mode "report"', enforce.percent)

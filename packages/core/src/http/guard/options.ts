@@ -6,6 +6,7 @@ import type { CostOption } from '../../policy/request-cost.js'
 import type { HttpContext } from '../../request/context.js'
 import type { Store } from '../../store/store.js'
 import type { Duration } from '../../util/duration.js'
+import type { FORMS, OtherNames, Use } from '../../util/option-hints.js'
 import type { LimiterWarningsOption } from '../../util/warnings.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import type { ChargingOptions } from '../charging/charging.js'
@@ -24,7 +25,8 @@ export interface RateLimitOptions<Request>
     ChargingOptions<Request>,
     ResponseBytesOptions,
     EnforcementOptions,
-    UnavailableOptions {
+    UnavailableOptions,
+    OtherNames<(typeof RATE_LIMIT_OPTIONS)[number]> {
   /**
    * Policies that are data, as `policies.from()` of `@sluice/policies` makes them, instead of limits in code.
    *
@@ -33,7 +35,7 @@ export interface RateLimitOptions<Request>
    */
   readonly policies?: PolicySource<Request>
   /** The store of the state. @default a memory store of this limiter's own */
-  readonly store?: Store
+  readonly store?: Store | Use<typeof FORMS.store, Store>
   /**
    * Units of a request: whole, 0 or more.
    *

@@ -2,6 +2,7 @@ import { type Algorithm, hasPermits } from '../../store/cell-kinds.js'
 import { type Duration, spanMs } from '../../util/duration.js'
 import { invalidPolicy, neverBeside } from '../../util/errors.js'
 import { refuseFactory } from '../../util/factories.js'
+import { FORMS } from '../../util/option-hints.js'
 import { fieldsOf } from '../../util/property-of.js'
 import { headerName, knownOptions, oneOf, optionalFunction, wholeNumber } from '../../util/validate.js'
 import { checkUnit, idOfUnit } from '../units.js'
@@ -90,7 +91,7 @@ export function makeLimit<Subject>(
  * @throws SluiceError `INVALID_POLICY`
  */
 export function checkCommon<Subject>(where: string, options: RateOptions<Subject>, names: RateNames = USUAL_NAMES) {
-  optionalFunction(where, 'key', options.key)
+  optionalFunction(where, 'key', options.key, FORMS.key)
   if (options.respond !== undefined && typeof options.respond !== 'function') {
     invalidPolicy(where, 'respond', 'a responder such as reject()', options.respond)
   }

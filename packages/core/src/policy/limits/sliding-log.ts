@@ -45,13 +45,20 @@ type LogOptions<Subject> = CommonOptions<Subject> & UnitOptions & LeasableOption
 
 /** At most `limit` units in any second; an exact log. */
 export const perSecond = <Subject>(limit: number, options: LogOptions<Subject> = {}): Limit<Subject> =>
-  slidingLog({ ...options, limit, window: 1000 })
+  logOf('perSecond', limit, 1000, options)
 /** At most `limit` units in any minute; an exact log. */
 export const perMinute = <Subject>(limit: number, options: LogOptions<Subject> = {}): Limit<Subject> =>
-  slidingLog({ ...options, limit, window: 60_000 })
+  logOf('perMinute', limit, 60_000, options)
 /** At most `limit` units in any hour; an exact log. */
 export const perHour = <Subject>(limit: number, options: LogOptions<Subject> = {}): Limit<Subject> =>
-  slidingLog({ ...options, limit, window: 3_600_000 })
+  logOf('perHour', limit, 3_600_000, options)
 /** At most `limit` units in any 24 hours; an exact log. */
 export const perDay = <Subject>(limit: number, options: LogOptions<Subject> = {}): Limit<Subject> =>
-  slidingLog({ ...options, limit, window: 86_400_000 })
+  logOf('perDay', limit, 86_400_000, options)
+
+function logOf<Subject>(name: string, limit: unknown, window: number, options: LogOptions<Subject>): Limit<Subject> {
+  if (typeof limit !== 'number') {
+    invalidPolicy(name, 'limit', 'a whole number', limit, `write ${name}(20), with options after the number`)
+  }
+  return slidingLog({ ...options, limit, window })
+}
