@@ -44,20 +44,41 @@ export async function buildPackage(folder) {
     }),
   ])
   if (!isProgramAlone) await writeDeclarations(folder, dist, entries)
-  if (ADAPTERS.includes(manifest.name)) writeErrors(dist)
+  if (!ADAPTERS.includes(manifest.name)) return
+  writePage(dist, 'errors', (page) => page)
+  writePage(dist, 'card', (page) => cardFor(manifest.name.replace('@sluice/', ''), page))
 }
 
-/** Adapters, the packages that users install, hold what explains warnings and errors. */
+/** Adapters, the packages that users install, hold what explains warnings and errors, and a card of their options. */
 const ADAPTERS = ['@sluice/express', '@sluice/fastify', '@sluice/koa', '@sluice/nestjs']
 
 /**
- * Warnings refer to it. Its links to other pages lead nowhere from there, so their texts stay alone.
+ * Its links to other pages lead nowhere from there, so their texts stay alone.
  *
  * @param {string} dist
+ * @param {string} name
+ * @param {(page: string) => string} make
  */
-function writeErrors(dist) {
-  const page = readFileSync(join(root, 'docs/errors.md'), 'utf8')
-  writeFileSync(join(dist, 'ERRORS.md'), page.replace(/\[([^\]]+)\]\((?!https?:|#)[^)]*\)/g, '$1'))
+function writePage(dist, name, make) {
+  const page = make(readFileSync(join(root, 'docs', `${name}.md`), 'utf8'))
+  writeFileSync(join(dist, `${name.toUpperCase()}.md`), page.replace(/\[([^\]]+)\]\((?!https?:|#)[^)]*\)/g, '$1'))
+}
+
+/**
+ * The card with the sample of one framework alone, and options of its type.
+ *
+ * @param {string} adapter without the scope
+ * @param {string} page
+ */
+export function cardFor(adapter, page) {
+  const type = `${adapter === 'nestjs' ? 'Nest' : adapter.charAt(0).toUpperCase() + adapter.slice(1)}RateLimitOptions`
+  const own = adapter === 'express' ? 'attach' : `attach-${adapter}`
+  return page
+    .replace(/<details>.*<\/summary>\n\n|\n<\/details>\n/g, '')
+    .replace(/```ts name=(attach[\w-]*)\n[\s\S]*?```\n+/g, (block, name) => (name === own ? block : ''))
+    .replace(/^```ts name=.*$/gm, '```ts')
+    .replaceAll("'@sluice/express'", `'@sluice/${adapter}'`)
+    .replaceAll('ExpressRateLimitOptions', type)
 }
 
 /**

@@ -124,6 +124,7 @@ export const LOOK_UP = [
       page('Guarantees', '/guarantees'),
       page('Limits of this version', '/limitations'),
       page('Glossary', '/glossary'),
+      page('Card', '/card'),
       page('Module systems', '/module-systems'),
       page('Comparison', '/comparison'),
       page('Benchmarks', '/benchmarks'),
