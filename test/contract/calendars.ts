@@ -1,4 +1,4 @@
-import { fixedWindow, type Limit, type Limiter, perMonth, type Store, type Verdict } from '@sluice/core'
+import { calendarMonth, fixedWindow, type Limit, type Limiter, type Store, type Verdict } from '@sluice/core'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { withOtherTimeZones } from '../support/other-time-zones.js'
@@ -26,7 +26,7 @@ export function calendarContract(under: StoreUnderTest): void {
     afterAll(() => store.close())
 
     test('a month ends where its time zone says, and the next one is new', async () => {
-      const limiter = createLimiter({ store, limits: [perMonth<string>(2, { timeZone: 'Africa/Cairo' })] })
+      const limiter = createLimiter({ store, limits: [calendarMonth<string>(2, { timeZone: 'Africa/Cairo' })] })
       const key = freshKey()
       clock.now = Date.parse('2024-04-30T20:59:00Z')
       await limiter.consume(key, { cost: 2 })
@@ -39,7 +39,7 @@ export function calendarContract(under: StoreUnderTest): void {
 
     test('a billing day that changes within a period keeps its end', async () => {
       let day = 1
-      const limiter = createLimiter({ store, limits: [perMonth<string>(1, { startsOn: () => day })] })
+      const limiter = createLimiter({ store, limits: [calendarMonth<string>(1, { startsOn: () => day })] })
       const key = freshKey()
       clock.now = Date.parse('2026-06-10T00:00:00Z')
       await limiter.consume(key)

@@ -1,4 +1,5 @@
 import {
+  calendarMonth,
   concurrency,
   fixedWindow,
   gcra,
@@ -6,7 +7,6 @@ import {
   leakyBucket,
   perHour,
   perMinute,
-  perMonth,
   perSecond,
   slidingLog,
   slidingWindow,
@@ -41,7 +41,7 @@ export const POLICIES: Record<string, readonly Limit<string>[]> = {
   calendars: [
     fixedWindow({ limit: 5, window: 'day' }),
     fixedWindow({ limit: 3, window: '1s' }),
-    perMonth(20, { timeZone: 'America/Sao_Paulo', startsOn: 31 }),
+    calendarMonth(20, { timeZone: 'America/Sao_Paulo', startsOn: 31 }),
     fixedWindow({ limit: 12, window: 'week', startsOn: 'sunday' }),
   ],
   windows: [

@@ -1,4 +1,4 @@
-import { fixedWindow, memoryStore, perMonth } from '@sluice/core'
+import { calendarMonth, fixedWindow, memoryStore } from '@sluice/core'
 import request from 'supertest'
 import { afterEach, describe, expect, test } from 'vitest'
 import { Clock } from '../contract/store-under-test.js'
@@ -24,7 +24,7 @@ describe.each(Object.entries(appsByEffort(FRAMEWORKS)))('%s', (_name, factory) =
     const clock = new Clock()
     const get = await start(clock, {
       limits: [
-        perMonth(9, { timeZone: 'Europe/Berlin' }),
+        calendarMonth(9, { timeZone: 'Europe/Berlin' }),
         fixedWindow({ limit: 5, window: 'day', timeZone: 'Europe/Berlin' }),
       ],
     })
@@ -45,7 +45,7 @@ describe.each(Object.entries(appsByEffort(FRAMEWORKS)))('%s', (_name, factory) =
   test('a refused client gets the wait until its own billing day', async () => {
     const clock = new Clock()
     const get = await start(clock, {
-      limits: [perMonth(1, { startsOn: (_request, context) => Number(context.header('x-day')) })],
+      limits: [calendarMonth(1, { startsOn: (_request, context) => Number(context.header('x-day')) })],
     })
     clock.now = Date.parse('2026-06-10T00:00:00Z')
     await get('11')

@@ -1,4 +1,4 @@
-import { createLimiter, fixedWindow, memoryStore, perMonth } from '@sluice/core'
+import { calendarMonth, createLimiter, fixedWindow, memoryStore } from '@sluice/core'
 import { sluiceMetrics } from '@sluice/prometheus'
 import { Registry } from 'prom-client'
 import { afterAll, expect, test } from 'vitest'
@@ -31,7 +31,7 @@ test('a hundred thousand identities add no series, and none of them appears', as
 
 test('a window of the calendar is one limit over all of its periods', async () => {
   let now = Date.parse('2026-01-01T00:00:00Z')
-  const limits = [perMonth(2), fixedWindow({ limit: 1, window: 'day', timeZone: 'Europe/Berlin' })]
+  const limits = [calendarMonth(2), fixedWindow({ limit: 1, window: 'day', timeZone: 'Europe/Berlin' })]
   const limiter = createLimiter({ name: 'quota', store: memoryStore({ clock: () => now }), limits })
   for (let hour = 0; hour < 24 * 90; hour += 12, now += 12 * 3_600_000) await limiter.consume('ann')
   const series = await seriesOf(register)

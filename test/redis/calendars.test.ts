@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { fixedWindow, memoryStore, perMonth, redisStore, type Store, type Verdict } from '@sluice/core'
+import { calendarMonth, fixedWindow, memoryStore, redisStore, type Store, type Verdict } from '@sluice/core'
 import fc from 'fast-check'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { jumps } from '../contract/calendars.js'
@@ -67,7 +67,7 @@ test('memory and Redis agree at every step in every zone, also on charges that a
         const startsOn = window === 'month' ? { startsOn: () => day } : {}
         const spread = kind === 'spread' ? { spread: '6h' as const } : {}
         const own = fixedWindow<string>({ limit, window, timeZone, unit: 'tokens', ...startsOn, ...spread })
-        const beside = [fixedWindow<string>({ limit: 7, window: '1h', unit: 'tokens' }), perMonth<string>(30)]
+        const beside = [fixedWindow<string>({ limit: 7, window: '1h', unit: 'tokens' }), calendarMonth<string>(30)]
         return createLimiter({
           name,
           store,

@@ -97,7 +97,14 @@ export {
 } from './policy/limits/buckets.js'
 export type { RateOptions } from './policy/limits/common.js'
 export { type ConcurrencyOptions, concurrency } from './policy/limits/concurrency.js'
-export { type CalendarOptions, type FixedWindowOptions, fixedWindow, perMonth } from './policy/limits/fixed-window.js'
+export {
+  type CalendarOptions,
+  calendarDay,
+  calendarMonth,
+  type FixedWindowOptions,
+  fixedWindow,
+  perMonth,
+} from './policy/limits/fixed-window.js'
 export type {
   CommonOptions,
   KeyFunction,

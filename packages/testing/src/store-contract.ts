@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import {
+  calendarMonth,
   concurrency,
   createLimiter,
   fixedWindow,
@@ -7,7 +8,6 @@ import {
   type Limit,
   perHour,
   perMinute,
-  perMonth,
   type Store,
   slidingLog,
   slidingWindow,
@@ -208,7 +208,7 @@ const DAY_MS = 86_400_000
 
 function calendarTests(on: On): void {
   on('a month ends where its time zone says, to the millisecond', async (store, clock) => {
-    const limits = [perMonth<string>(4, { timeZone: 'Europe/Berlin' })]
+    const limits = [calendarMonth<string>(4, { timeZone: 'Europe/Berlin' })]
     const limiter = createLimiter({ store: withClock(store, clock), limits })
     const key = freshKey()
     clock.set(Date.parse('2026-03-31T21:59:59.000Z'))
@@ -223,7 +223,7 @@ function calendarTests(on: On): void {
 
   on('a window that runs keeps its count and its end where other bounds come', async (store, clock) => {
     let startsOn = 1
-    const limits = [perMonth<string>(1, { startsOn: () => startsOn })]
+    const limits = [calendarMonth<string>(1, { startsOn: () => startsOn })]
     const limiter = createLimiter({ store: withClock(store, clock), limits })
     const key = freshKey()
     clock.set(Date.parse('2026-06-10T00:00:00Z'))

@@ -1,5 +1,7 @@
 import { readFileSync } from 'node:fs'
 import {
+  calendarDay,
+  calendarMonth,
   createLimiter,
   fixedWindow,
   type Limit,
@@ -58,7 +60,7 @@ describe('periods', () => {
   })
 
   test('a month lasts to the ms, and the same cost is admitted exactly after the wait', async () => {
-    const { at } = limiterOf(perMonth(1))
+    const { at } = limiterOf(calendarMonth(1))
     await at('2026-02-03T10:00:00.250Z')
     expect(await retryAt(at('2026-02-28T23:59:59.999Z'))).toBe('2026-03-01T00:00:00.000Z')
     expect(await at('2026-03-01T00:00:00.000Z')).toMatchObject({ allowed: true, resetAfterMs: 31 * DAY_MS })
@@ -67,7 +69,7 @@ describe('periods', () => {
 
   test('a billing day is the last day of months that are shorter, also in a leap year', async () => {
     const ends: string[] = []
-    const { at } = limiterOf(perMonth(1, { startsOn: 31 }))
+    const { at } = limiterOf(calendarMonth(1, { startsOn: 31 }))
     for (let next = '2027-12-31T00:00:00.000Z'; ends.length < 5; ) {
       await at(next)
       next = await retryAt(at(next))
@@ -98,7 +100,7 @@ describe('periods', () => {
   })
 
   test('limits of a policy are named by their periods, which their lengths do not change', async () => {
-    const { at } = limiterOf([perMonth(9), fixedWindow({ limit: 5, window: 'week' }), perDay(3)])
+    const { at } = limiterOf([calendarMonth(9), fixedWindow({ limit: 5, window: 'week' }), perDay(3)])
     const namesAt = async (instant: string) => (await at(instant)).limits.map(({ name }) => name)
     const names = ['api-month', 'api-week', 'api-1d']
     expect(await namesAt('2026-02-10T00:00:00Z')).toEqual(names)
@@ -123,7 +125,7 @@ describe('periods', () => {
 
 describe('a billing day of the request', () => {
   const days = new Map<string, unknown>()
-  const limit = () => perMonth<string>(1, { startsOn: (user) => days.get(user) as number })
+  const limit = () => calendarMonth<string>(1, { startsOn: (user) => days.get(user) as number })
 
   test('each request has the period of its own day', async () => {
     const { at } = limiterOf(limit())
@@ -144,7 +146,7 @@ describe('a billing day of the request', () => {
   })
 
   test('may be a promise', async () => {
-    const { at } = limiterOf(perMonth<string>(1, { startsOn: async () => 7 }))
+    const { at } = limiterOf(calendarMonth<string>(1, { startsOn: async () => 7 }))
     await at('2026-06-10T00:00:00Z')
     expect(await retryAt(at('2026-06-10T00:00:00Z'))).toBe('2026-07-07T00:00:00.000Z')
   })
@@ -164,7 +166,7 @@ describe('a billing day of the request', () => {
 
 test('a text is no billing day, even after the number', async () => {
   const days: unknown[] = [5, '5', [5]]
-  const { at } = limiterOf(perMonth<string>(9, { startsOn: () => days.shift() as number }))
+  const { at } = limiterOf(calendarMonth<string>(9, { startsOn: () => days.shift() as number }))
   await at('2026-06-10T00:00:00Z')
   await expect(at('2026-06-10T00:00:00Z')).rejects.toThrow('startsOn: expected a billing day, 1 to 31, got "5"')
   await expect(at('2026-06-10T00:00:00Z')).rejects.toThrow('startsOn: expected a billing day, 1 to 31, got an array')
@@ -211,12 +213,12 @@ describe('options', () => {
 
   test('processes do not count windows of the calendar by themselves', () => {
     expect(() =>
-      createLimiter({ name: 'api', limits: [perMonth(9)], consistency: { syncEvery: '1s' } } as never),
+      createLimiter({ name: 'api', limits: [calendarMonth(9)], consistency: { syncEvery: '1s' } } as never),
     ).toThrow('policy "api": consistency: windows of the calendar are counted by Redis alone')
   })
 
   test('a limit shows its calendar', () => {
-    expect(perMonth(5, { timeZone: 'Asia/Tokyo' })).toMatchObject({
+    expect(calendarMonth(5, { timeZone: 'Asia/Tokyo' })).toMatchObject({
       algorithm: 'fixedWindow',
       calendar: { window: 'month', timeZone: 'Asia/Tokyo' },
       window: 31 * DAY_MS,
@@ -224,7 +226,7 @@ describe('options', () => {
   })
 
   test('spread delays the return of clients after the end of a period, each to its own instant', async () => {
-    const { at } = limiterOf(perMonth(1, { spread: '6h' }))
+    const { at } = limiterOf(calendarMonth(1, { spread: '6h' }))
     const instants = new Set<string>()
     for (let n = 0; n < 20; n++) {
       await at('2026-06-10T00:00:00Z', `user-${n}`)
@@ -273,7 +275,7 @@ describe('beside other features', () => {
   })
 
   test('a reset forgets the running period', async () => {
-    const { limiter, at } = limiterOf(perMonth(1))
+    const { limiter, at } = limiterOf(calendarMonth(1))
     await at('2026-06-10T12:00:00Z')
     await limiter.reset('ann')
     expect(await at('2026-06-10T12:00:00Z')).toMatchObject({ allowed: true })
@@ -283,7 +285,7 @@ describe('beside other features', () => {
     const of = { now: Date.parse('2026-06-10T12:00:00Z') }
     const limiter = createLimiter<string>({
       store: memoryStore({ clock: () => of.now }),
-      tiers: { free: [perMonth(1)], paid: [perMonth(1, { startsOn: 15 })] },
+      tiers: { free: [calendarMonth(1)], paid: [calendarMonth(1, { startsOn: 15 })] },
       tier: (user: string) => (user === 'ann' ? 'paid' : 'free'),
       key: (user: string) => user,
     } as never)
@@ -324,4 +326,9 @@ describe('beside other features', () => {
     for (let day = 0; day < 400; day++, of.now += DAY_MS) await limiter.consume('ann')
     expect(store.stats?.()).toMatchObject({ keys: 1 })
   })
+})
+
+test('calendarDay ends at midnight of its time zone, and perMonth is an error that names calendarMonth', () => {
+  expect(calendarDay(5, { timeZone: 'Asia/Tokyo' })).toMatchObject({ algorithm: 'fixedWindow' })
+  expect(() => (perMonth as unknown as (limit: number) => void)(9)).toThrow('perMonth: use calendarMonth(limit)')
 })

@@ -1,6 +1,6 @@
 import { CALENDAR_MS, type CalendarWindow, calendarParams } from '../../store/cell-kinds.js'
 import type { Duration } from '../../util/duration.js'
-import { neverBeside, neverWithout } from '../../util/errors.js'
+import { neverBeside, neverWithout, wrongPolicy } from '../../util/errors.js'
 import { oneOf } from '../../util/validate.js'
 import { firstDay, isCalendarWindow, limitCalendar } from './calendar.js'
 import { makeLimit, type RateOptions } from './common.js'
@@ -88,11 +88,31 @@ export function fixedWindow<Subject>(options: FixedWindowOptions<Subject>): Limi
 
 const OF_CALENDAR = 'a window of the calendar, such as "month"'
 
-/** At most `limit` units in any month of the calendar: unlike `perDay`, a window, and no log. */
-export const perMonth = <Subject>(
+/** At most `limit` units in each day of the calendar, which ends at midnight in `timeZone`. `perDay` is any 24 hours. */
+export const calendarDay = <Subject>(
+  limit: number,
+  options: CommonOptions<Subject> &
+    UnitOptions &
+    LeasableOptions &
+    SpreadOptions &
+    Pick<CalendarOptions<Subject>, 'timeZone'> = {},
+): Limit<Subject> => fixedWindow({ ...options, limit, window: 'day' })
+
+/** At most `limit` units in each month of the calendar, or from one billing day to the next. */
+export const calendarMonth = <Subject>(
   limit: number,
   options: CommonOptions<Subject> & UnitOptions & LeasableOptions & SpreadOptions & CalendarOptions<Subject> = {},
 ): Limit<Subject> => fixedWindow({ ...options, limit, window: 'month' })
+
+/**
+ * `perDay` is any 24 hours, and a month has no such length: its name would promise what its window is not.
+ *
+ * @deprecated Use `calendarMonth`.
+ */
+export const perMonth = (() =>
+  wrongPolicy(
+    'perMonth: use calendarMonth(limit), a window of the calendar, or slidingLog({ limit, window: "30d" }), any 30 days',
+  )) as unknown as 'use calendarMonth(limit), or slidingLog({ limit, window: "30d" })'
 
 /** Its id has neither time zone nor day, and no bounds: where any of them changes, the window that runs keeps its end. */
 function calendarWindow<Subject>(
