@@ -86,6 +86,7 @@ const ONLY_DEEP = [
   'deep/console-page',
   'deep/hostile',
   'deep/mutation',
+  'deep/pollution/console',
   'deep/pollution/http',
   'deep/rehearsal',
   'deep/servlets',

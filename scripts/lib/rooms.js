@@ -20,7 +20,7 @@ export const ROOMS = {
     rooms: {
       util: [],
       kernels: [],
-      request: [],
+      request: ['util'],
       store: ['util', 'kernels'],
       blocks: ['util', 'store'],
       offenders: ['util', 'store'],

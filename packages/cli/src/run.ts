@@ -1,3 +1,4 @@
+import { ownFieldsOf } from '@sluice/core/internal'
 import { COMMANDS } from './commands/index.js'
 import type { Command, CommandEnvironment, OptionSpec } from './program/command.js'
 import type { Environment } from './program/environment.js'
@@ -23,7 +24,8 @@ const GLOBAL: Readonly<Record<string, OptionSpec>> = {
  * `stderr`.
  */
 export async function run(args: readonly string[], given: Environment): Promise<number> {
-  const environment = { ...given, stdout: new Terminal(given.stdout), stderr: new Terminal(given.stderr) }
+  const env = ownFieldsOf(given.env)
+  const environment = { ...given, env, stdout: new Terminal(given.stdout), stderr: new Terminal(given.stderr) }
   const [first] = args
   const command = COMMANDS.find(({ name }) => name === first)
   try {
@@ -37,9 +39,9 @@ export async function run(args: readonly string[], given: Environment): Promise<
 }
 
 async function runCommand(command: Command, args: readonly string[], environment: CommandEnvironment): Promise<number> {
-  const { values: given, operands } = readOptions(args, { ...command.options, ...HELP }, command.operands)
+  const { values: given, operands } = readOptions(args, { ...command.options, ...HELP }, ownFieldsOf(command).operands)
   const { help, ...values } = given
-  if (!help) return command.run(values, environment, operands)
+  if (!help) return command.run(ownFieldsOf(values), environment, operands)
   environment.stdout.write(commandHelp(command, HELP))
   return 0
 }

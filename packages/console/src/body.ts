@@ -1,4 +1,5 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
+import { ownFieldsOf } from '@sluice/core/internal'
 import type { Exchange } from './exchange.js'
 import { Problem } from './problem.js'
 
@@ -13,10 +14,7 @@ const WITHIN_MS = 5000
  * @throws Problem where it is larger than the console reads, comes too slowly, or is no JSON
  */
 export async function readBody({ raw, parsed }: Pick<Exchange, 'raw' | 'parsed'>): Promise<unknown> {
-  const { 'content-encoding': encoding = 'identity', 'content-length': length } = {
-    __proto__: null,
-    ...raw.headers,
-  } as object as IncomingHttpHeaders
+  const { 'content-encoding': encoding = 'identity', 'content-length': length } = ownFieldsOf(raw.headers)
   if (encoding.toLowerCase() !== 'identity') throw new Problem(415, 'expected a body without Content-Encoding')
   if (Number(length) > MAX_BODY_BYTES) throw tooLarge()
   if (!raw.readableDidRead && !raw.readableEnded) return jsonOf(await bytesOf(raw))

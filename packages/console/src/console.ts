@@ -1,5 +1,5 @@
 import { SluiceError, type Store } from '@sluice/core'
-import { emitWarning, isPropertyOf } from '@sluice/core/internal'
+import { emitWarning, isPropertyOf, ownFieldsOf } from '@sluice/core/internal'
 import { readBody } from './body.js'
 import type { Exchange, Reply } from './exchange.js'
 import { consoleFigures } from './figures/parts.js'
@@ -15,7 +15,7 @@ import { operatorOf } from './safe/authorize.js'
 import { checkHost } from './safe/hosts.js'
 import { makeOwnLimiter } from './safe/own-limiter.js'
 import { checkForm, checkOrigin } from './safe/same-origin.js'
-import { checkBody } from './schema.js'
+import { checkedBody } from './schema.js'
 
 /** A request for everyone who reaches the console: it has no data. */
 export interface OpenRoute {
@@ -75,11 +75,10 @@ export function makeConsole<Request>(
     const ask = () => operatorOf(options.authorize, exchange.request, warn)
     const operator = await ask()
     if (path === DOCUMENT) return jsonReply(documentText)
-    const { may, body: schema, run } = route as Route
+    const { may, body: schema, run } = ownFieldsOf(route as Route)
     if (may === 'act' && options.readOnly) throw new Problem(403, 'this console is read only')
     if (may === 'act' && operator.may !== 'act') throw new Problem(403, 'this operator may only read')
-    const body = schema && (await readBody(exchange))
-    if (schema) checkBody(body, schema)
+    const body = schema && checkedBody(await readBody(exchange), schema)
     const call = { console: options as CheckedOptions<never>, body: body as never, operator, ip, figures, ask }
     const answer = await run(call)
     return answer instanceof Stream ? answer : jsonReply(answer)

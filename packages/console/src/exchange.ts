@@ -19,5 +19,5 @@ export interface Reply {
   readonly status: number
   readonly type: string
   readonly body: string | Uint8Array
-  readonly headers?: Readonly<Record<string, string>>
+  readonly headers: Readonly<Record<string, string>>
 }

@@ -1,3 +1,5 @@
+import { propertyOf } from '@sluice/core/internal'
+
 /** A request that the console does not serve. The message is a sentence for its caller, who may be a stranger. */
 export class Problem extends Error {
   readonly status: number
@@ -13,5 +15,5 @@ export class Problem extends Error {
 
 /** The message of an error, without values of clients where it is one of a document: of `@sluice/policies`, which is not loaded here. */
 export function messageOf(error: Error & { readonly messageWithoutClients?: string }): string {
-  return error.messageWithoutClients ?? error.message
+  return propertyOf(error, 'messageWithoutClients') ?? error.message
 }

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { STATUS_CODES } from 'node:http'
+import { ownFieldsOf } from '@sluice/core/internal'
 import type { Reply } from './exchange.js'
 import { Problem } from './problem.js'
 
@@ -64,7 +65,7 @@ function setHeaders(response: ServerResponse, type: string, headers: Reply['head
 }
 
 /** Writes a response, whatever middleware has set before. */
-export function send(response: ServerResponse, { status, type, body, headers = {} }: Reply, isHead: boolean): void {
+export function send(response: ServerResponse, { status, type, body, headers }: Reply, isHead: boolean): void {
   if (response.headersSent || response.destroyed) return
   setHeaders(response, type, headers)
   if (status !== 304) response.setHeader('Content-Length', Buffer.byteLength(body))
@@ -78,14 +79,14 @@ export function send(response: ServerResponse, { status, type, body, headers = {
 export function jsonReply(value: unknown): Reply {
   const body = jsonText(value)
   if (body.length > MAX_ANSWER_BYTES) throw new Problem(500, 'the answer is too large: ask for fewer entries')
-  return { status: 200, type: 'application/json; charset=utf-8', body }
+  return { status: 200, type: 'application/json; charset=utf-8', body, headers: {} }
 }
 
 export function problemReply(
   { status, message, more }: Problem,
   headers: Readonly<Record<string, string>> = {},
 ): Reply {
-  const { retryAfterMs } = more
+  const { retryAfterMs } = ownFieldsOf(more)
   return {
     status,
     type: 'application/problem+json; charset=utf-8',

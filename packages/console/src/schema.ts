@@ -1,3 +1,4 @@
+import { ownFieldsOf } from '@sluice/core/internal'
 import { Problem } from './problem.js'
 
 /** The part of JSON Schema that bodies of requests need. The OpenAPI document shows it as it is. */
@@ -54,31 +55,40 @@ interface AnyObjectSchema extends Described {
   readonly properties?: undefined
 }
 
-/** @throws Problem which names the field */
-export function checkBody(value: unknown, schema: Schema, field = ''): void {
+/**
+ * A body that fits a schema. Its objects have fields of their own alone: those that it leaves out are not those of `Object.prototype`.
+ *
+ * @throws Problem which names the field
+ */
+export function checkedBody(value: unknown, given: Schema, field = ''): unknown {
+  const schema = ownFieldsOf(given)
   if ('oneOf' in schema) {
     const [first, ...others] = schema.oneOf as [Schema, ...Schema[]]
-    if (others.some((other) => fits(value, other))) return
-    checkBody(value, first, field)
-  } else if (schema.type === 'object') checkObject(value, schema, field)
-  else if (schema.type === 'array') {
+    return checkedBody(value, others.find((other) => fits(value, other)) ?? first, field)
+  }
+  if (schema.type === 'object') return checkedObject(value, schema, field)
+  if (schema.type === 'array') {
     if (!Array.isArray(value) || value.length > schema.maxItems) wrong(field, `an array of at most ${schema.maxItems}`)
-    value.forEach((each, i) => checkBody(each, schema.items, `${field}[${i}]`))
-  } else if (!fitsScalar(value, schema)) wrong(field, expectedOf(schema))
+    return value.map((each, i) => checkedBody(each, schema.items, `${field}[${i}]`))
+  }
+  if (!fitsScalar(value, schema)) wrong(field, expectedOf(schema))
+  return value
 }
 
-function checkObject(value: unknown, schema: ObjectSchema | AnyObjectSchema, field: string): void {
+function checkedObject(value: unknown, schema: ObjectSchema | AnyObjectSchema, field: string): object {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) wrong(field, 'an object')
-  if (!schema.properties) return
+  if (!schema.properties) return value
   const { properties, required = [] } = schema
   const inField = (name: string) => (field === '' ? name : `${field}.${name}`)
   for (const name of required) if (!Object.hasOwn(value, name)) wrong(inField(name), 'a value: it is missing')
-  for (const [name, each] of Object.entries(value)) {
+  const fields = ownFieldsOf(value as Record<string, unknown>)
+  for (const [name, each] of Object.entries(fields)) {
     const schema = Object.hasOwn(properties, name) ? properties[name] : undefined
     // Not the name that came: it is text of a stranger.
     if (!schema) wrong(field, `no other fields than ${Object.keys(properties).join(', ')}`)
-    checkBody(each, schema, inField(name))
+    fields[name] = checkedBody(each, schema, inField(name))
   }
+  return fields
 }
 
 function fitsScalar(value: unknown, schema: TextSchema | NumberSchema | BooleanSchema): boolean {
@@ -103,7 +113,7 @@ function expectedOf(schema: TextSchema | NumberSchema | BooleanSchema): string {
 
 function fits(value: unknown, schema: Schema): boolean {
   try {
-    checkBody(value, schema)
+    checkedBody(value, schema)
     return true
   } catch {
     return false

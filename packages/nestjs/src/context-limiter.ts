@@ -1,7 +1,7 @@
 import type { ExecutionContext } from '@nestjs/common'
 import { type HttpContext, SluiceError } from '@sluice/core'
 import { createGuard, setKeyRemedy } from '@sluice/core/http'
-import { emitWarning, isPropertyOf } from '@sluice/core/internal'
+import { emitWarning, isPropertyOf, ownFieldsOf } from '@sluice/core/internal'
 import { asException } from './exceptions.js'
 import { asFieldError, checkForFields, fieldContext, proceedOrThrow } from './graphql.js'
 import { guardsOf, type HandlerType } from './handlers.js'
@@ -55,7 +55,7 @@ export class ContextLimiter {
       throw new SluiceError('INVALID_POLICY', 'rateLimit: socketAddress: expected a function')
     }
     this.#guard = createGuard(options)
-    this.#options = { ...options, socketAddress }
+    this.#options = ownFieldsOf({ ...options, socketAddress })
     this.#enforce = enforcerFor(this.#guard)
     ContextLimiter.#anyHoldsPermits ||= this.#guard.holdsPermits
   }
@@ -116,9 +116,10 @@ export class ContextLimiter {
     return untilNext(
       (next) => this.#enforce(context, next),
       (error) => {
-        const { headers = {} } = error as { headers?: Readonly<Record<string, string>> }
         const exception = asException(error)
-        if (exception !== error) for (const [name, value] of Object.entries(headers)) setHeader(context, name, value)
+        if (exception === error) return error
+        const { headers = {} } = ownFieldsOf(error as { headers?: Readonly<Record<string, string>> })
+        for (const [name, value] of Object.entries(headers)) setHeader(context, name, value)
         return exception
       },
     )

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http'
 import { HttpException } from '@nestjs/common'
 import { RateLimitError, type Verdict } from '@sluice/core'
+import { propertyOf } from '@sluice/core/http'
 
 /**
  * A refusal for Nest's exception filters: of a limiter with `respond: pass()`, and of a GraphQL field. The status is 429, or
@@ -27,7 +28,7 @@ export function reasonPhrase(status: number): string {
 
 /** The time to wait, for clients that see no header fields: whole seconds, rounded up, at least 1. */
 export function waitOf(verdict: Verdict | undefined): { readonly retryAfter?: number } {
-  const { retryAfterMs } = verdict ?? {}
+  const retryAfterMs = verdict?.retryAfterMs
   return verdict?.allowed !== false || retryAfterMs === undefined
     ? {}
     : { retryAfter: Math.max(1, Math.ceil(retryAfterMs / 1000)) }
@@ -36,7 +37,9 @@ export function waitOf(verdict: Verdict | undefined): { readonly retryAfter?: nu
 /** An error of a limiter for Nest's exception filters, which know refusals as an `HttpException`. */
 export function asException(error: unknown): unknown {
   if (error instanceof RateLimitError) return new RateLimitException(error.status, error.verdict, {}, error)
-  const { expose, status } = (error ?? {}) as { expose?: unknown; status?: unknown }
+  if (typeof error !== 'object' || error === null) return error
+  const fault = error as { readonly expose?: unknown; readonly status?: unknown }
+  const [expose, status] = [propertyOf(fault, 'expose'), propertyOf(fault, 'status')]
   // A client that cannot be identified, with `onInvalid: 'pass'`.
   if (expose === true && typeof status === 'number') return new RateLimitException(status, undefined, {}, error)
   return error

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http'
 import { HttpException, Logger } from '@nestjs/common'
 import { SluiceError } from '@sluice/core'
-import type { HttpContext, Outcome } from '@sluice/core/http'
+import { type HttpContext, type Outcome, propertyOf } from '@sluice/core/http'
 import { asException, RateLimitException, reasonPhrase, waitOf } from './exceptions.js'
 import { isOfExpress, isReply, type NestGuard, platformContext } from './http.js'
 import type { NestRateLimitOptions, SocketOptions } from './options.js'
@@ -23,9 +23,11 @@ interface GraphqlContext {
  * @throws SluiceError `INVALID_POLICY` where the context of GraphQL lacks it
  */
 export function fieldContext(given: unknown, options: SocketOptions): HttpContext {
-  const { req, res, reply, request, extra = req?.extra } = (given ?? {}) as GraphqlContext
+  const of = <Name extends keyof GraphqlContext>(name: Name) => propertyOf((given ?? {}) as GraphqlContext, name)
+  const [req, res, reply, request] = [of('req'), of('res'), of('reply'), of('request')]
+  const extra = of('extra') ?? (req && propertyOf(req, 'extra'))
   if (isEmitter(extra?.socket) && extra.request) return subscriptionContext(extra, options)
-  if (request?.ws === true && isEmitter(request.raw))
+  if (request && propertyOf(request, 'ws') === true && isEmitter(request.raw))
     return subscriptionContext({ request: request.raw, socket: request.raw.socket }, options)
   // Mercurius has the reply alone, Apollo on Fastify calls it `res`.
   const fastify = [reply, res].find(isReply)
@@ -37,7 +39,9 @@ export function fieldContext(given: unknown, options: SocketOptions): HttpContex
         'own, extra: { request, socket } with the request of the handshake)',
     )
   }
-  const context = fastify ? platformContext(fastify.request, fastify) : platformContext(req, res ?? req?.res)
+  const context = fastify
+    ? platformContext(fastify.request, fastify)
+    : platformContext(req, res ?? (req && propertyOf(req, 'res')))
   return Object.defineProperties(context, {
     sharesResponse: { value: true },
     // Quota fields of every field that a query asks for would not fit into a response.

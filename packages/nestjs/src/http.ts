@@ -1,5 +1,5 @@
 import { SluiceError, type Verdict } from '@sluice/core'
-import { asFailure, type Enforcing, enforce, type Guard, type HttpContext } from '@sluice/core/http'
+import { asFailure, type Enforcing, enforce, type Guard, type HttpContext, propertyOf } from '@sluice/core/http'
 import { ExpressContext, enforcingExpress } from '@sluice/express/platform'
 import { enforcingFastify, FastifyContext } from '@sluice/fastify/platform'
 
@@ -23,12 +23,13 @@ export function platformContext(request: unknown, response: unknown): PlatformCo
 }
 
 export function isReply(response: unknown): response is { readonly raw: object; readonly request: unknown } {
-  const { raw, hijack } = (response ?? {}) as { raw?: unknown; hijack?: unknown }
-  return typeof raw === 'object' && typeof hijack === 'function'
+  if (typeof response !== 'object' || response === null) return false
+  const reply = response as { raw?: unknown; hijack?: unknown }
+  return typeof propertyOf(reply, 'raw') === 'object' && typeof propertyOf(reply, 'hijack') === 'function'
 }
 
 export function isOfExpress(request: unknown): boolean {
-  const { app } = (request ?? {}) as { app?: { settings?: unknown } }
+  const app = typeof request === 'object' && request && propertyOf(request as { app?: unknown }, 'app')
   // A function, which no JSON of a client has.
   return typeof app === 'function' && typeof (app as { settings?: unknown }).settings === 'object'
 }

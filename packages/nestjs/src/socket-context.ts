@@ -1,7 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import type { ExecutionContext } from '@nestjs/common'
 import { SluiceError } from '@sluice/core'
-import { type HttpContext, headerText, noSignedCookies, type RawResponse } from '@sluice/core/http'
+import { type HttpContext, headerText, noSignedCookies, propertyOf, type RawResponse } from '@sluice/core/http'
+import { UNSEEN_RESPONSE } from '@sluice/core/internal'
 import type { SocketOptions } from './options.js'
 
 interface Emitter {
@@ -41,10 +42,13 @@ export class SocketContext implements HttpContext<object> {
   readonly request: object
   readonly response: RawResponse
   readonly sharesResponse = true
+  readonly keepsCharges = false
   readonly method = 'MESSAGE'
   readonly route: string
   readonly path: string
   readonly target: string
+  readonly mountedRoute = undefined
+  readonly mountPath = ''
   readonly proxyTrust = 'none'
   readonly proxyRemedy = 'read it in the option socketAddress'
   readonly #headers: IncomingMessage['headers']
@@ -82,8 +86,13 @@ export class SocketContext implements HttpContext<object> {
 export function messageContext(execution: ExecutionContext, options: SocketOptions): SocketContext {
   const ws = execution.switchToWs()
   const client = ws.getClient<Client>()
-  const { handshake } = client
-  const parts = { client, request: client, route: String(ws.getPattern()), headers: handshake?.headers }
+  const handshake = propertyOf(client, 'handshake')
+  const parts = {
+    client,
+    request: client,
+    route: String(ws.getPattern()),
+    headers: handshake && propertyOf(handshake, 'headers'),
+  }
   return new SocketContext({ ...parts, address: () => addressOf(client) }, options)
 }
 
@@ -94,10 +103,11 @@ export function subscriptionContext({ request, socket }: Subscriber, options: So
 }
 
 /** @throws SluiceError `INVALID_POLICY` where nothing tells it */
-function addressOf({ handshake, _socket }: Client): string | undefined {
+function addressOf(client: Client): string | undefined {
+  const [handshake, socket] = [propertyOf(client, 'handshake'), propertyOf(client, '_socket')]
   if (handshake) return handshake.address
   // Null when the connection has ended.
-  if (_socket !== undefined) return _socket?.remoteAddress
+  if (socket !== undefined) return socket?.remoteAddress
   throw new SluiceError(
     'INVALID_POLICY',
     'socketAddress: expected a function, as this socket is neither of socket.io nor of ws and tells no address',
@@ -110,10 +120,12 @@ const ends = new WeakMap<Client, RawResponse>()
 function endOf(client: Client): RawResponse {
   let end = ends.get(client)
   if (!end) {
-    const closing = client.handshake ? 'disconnect' : 'close'
+    const closing = propertyOf(client, 'handshake') ? 'disconnect' : 'close'
     end = {
+      ...UNSEEN_RESPONSE,
       get destroyed() {
-        return client.disconnected === true || client.destroyed === true || Number(client.readyState ?? 1) > 1
+        const isEnded = (['disconnected', 'destroyed'] as const).some((name) => propertyOf(client, name) === true)
+        return isEnded || Number(propertyOf(client, 'readyState') ?? 1) > 1
       },
       on: (event, listener) => event === 'close' && client.on(closing, listener),
       removeListener: (event, listener) => event === 'close' && client.removeListener(closing, listener),

@@ -1,5 +1,5 @@
 import { SluiceError, type StoreChanges } from '@sluice/core'
-import { isPropertyOf, knownOptions, wholeNumber } from '@sluice/core/internal'
+import { isPropertyOf, knownOptions, propertyOf, wholeNumber } from '@sluice/core/internal'
 import type { CompiledPolicies } from './compile/compiled-policies.js'
 import {
   type ChangedLimit,
@@ -76,11 +76,16 @@ const RFC_3339 = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?([Zz]|[
 /** The overrides beside a document: each is for one client of one policy, until a date. */
 export class PolicyOverrides {
   readonly #source: PoliciesSource
+  readonly #saved: SavedOverrides | undefined
+  /** The same on the connection that writes. */
+  readonly #saving: SavedOverrides | undefined
   readonly #compiled: () => CompiledPolicies
 
   /** @internal */
   constructor(source: PoliciesSource, compiled: () => CompiledPolicies) {
     this.#source = source
+    this.#saved = propertyOf(source, 'saved')
+    this.#saving = propertyOf(source, 'writer')
     this.#compiled = compiled
   }
 
@@ -117,7 +122,7 @@ export class PolicyOverrides {
     const { policy } = override
     const before = await this.#stored?.get({ policy, ...client })
     const { kind, value } = client
-    const canSave = this.#source.writer !== undefined
+    const canSave = this.#saving !== undefined
     const lines = linesFor(override, client, until)
     return { policy, kind, value, until, ...effect, before, version: before?.version ?? 0, canSave, lines }
   }
@@ -173,13 +178,13 @@ export class PolicyOverrides {
 
   /** The connection that writes is asked first: it sees its own writes at once. */
   get #stored(): SavedOverrides | undefined {
-    return this.#source.writer ?? this.#source.saved
+    return this.#saving ?? this.#saved
   }
 
   #writer(call: string, lines: string): SavedOverrides {
-    const { writer, saved, name } = this.#source
-    if (writer) return writer
-    const why = saved
+    const { name } = this.#source
+    if (this.#saving) return this.#saving
+    const why = this.#saved
       ? 'policies.from was given no connection to write on: pass one as `save`, or change the document'
       : `${shown(name)} has no overrides beside the document, so the document has to change`
     return wrong(call, lines === '' ? why : `${why}. These lines have the same effect there:\n${lines}`)

@@ -81,3 +81,12 @@ test('permits are released while Object.prototype has keepsCharges, whatever the
     expect(await guard(contextOf({ headers }))).toMatchObject({ proceed: true })
   })
 })
+
+test('a client without an address has left by the stream of HTTP/2 while Object.prototype has stream', async () => {
+  const guard = createGuard({ limit: 1, window: '1m' })
+  const response = Object.assign(new EventEmitter(), { headersSent: false, stream: { closed: true } })
+  const context = { ...contextOf({ response }), ip: undefined }
+  await whilePolluted('stream', undefined, async () => {
+    expect(await guard(context)).toMatchObject({ proceed: false, reply: undefined })
+  })
+})

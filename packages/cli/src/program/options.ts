@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { ownFieldsOf } from '@sluice/core/internal'
 import type { OperandSpec, OptionSpec, OptionValues } from './command.js'
 import { hintAfter } from './hint.js'
 import { UsageError } from './usage-error.js'
@@ -15,7 +16,10 @@ export function readOptions(
   takes: OperandSpec = { placeholder: '', min: 0, max: 0 },
 ): { readonly values: OptionValues; readonly operands: readonly string[] } {
   const options = Object.fromEntries(
-    Object.entries(specs).map(([name, { type, short }]) => [name, { type, ...(short && { short }) }]),
+    Object.entries(specs).map(([name, spec]) => {
+      const { type, short } = ownFieldsOf(spec)
+      return [name, { type, ...(short && { short }) }]
+    }),
   )
   // Not strict: its own errors know no suggestions.
   const { tokens } = parseArgs({ args: [...args], options, strict: false, allowPositionals: true, tokens: true })
@@ -32,7 +36,7 @@ export function readOptions(
     if (!spec) throw new UsageError(unknownOption(token.rawName, Object.keys(specs)))
     const value = checkedValue(token.rawName, token.value, spec)
     const before = values[token.name]
-    values[token.name] = spec.repeats && before !== undefined ? `${before}\n${value}` : value
+    values[token.name] = ownFieldsOf(spec).repeats && before !== undefined ? `${before}\n${value}` : value
   }
   if (operands.length < takes.min && !values.help) throw new UsageError(`expected ${takes.placeholder}`)
   return { values, operands }

@@ -1,3 +1,5 @@
+import { ownFieldsOf } from '@sluice/core/internal'
+
 export interface BadInputOptions {
   /** Whether the rest of the caller's data is unknown, so that the connection ends. @default false */
   readonly ends?: boolean
@@ -11,8 +13,9 @@ export class BadInput extends Error {
   readonly ends: boolean
   readonly byClient: boolean
 
-  constructor(status: number, message: string, { ends = false, byClient = false }: BadInputOptions = {}) {
+  constructor(status: number, message: string, options: BadInputOptions = {}) {
     super(message)
+    const { ends = false, byClient = false } = ownFieldsOf(options)
     this.status = status
     this.ends = ends
     this.byClient = byClient

@@ -1,4 +1,5 @@
 import { type ChargeOutcome, type Limiter, SluiceError } from '@sluice/core'
+import { ownFieldsOf } from '@sluice/core/internal'
 import { BadInput } from './bad-input.js'
 
 /** The limiter of a decider, for changes of its charges. */
@@ -28,7 +29,7 @@ const MAX_ID = 2000
 export async function changeCharge(name: string, body: unknown, limiter: RequestLimiter): Promise<ChargeOutcome> {
   const { fields, change } = CHANGES[name] as (typeof CHANGES)[string]
   if (typeof body !== 'object' || body === null || Array.isArray(body)) throw new BadInput(400, 'expected an object')
-  const given = body as Readonly<Record<string, unknown>>
+  const given = ownFieldsOf(body as Readonly<Record<string, unknown>>)
   const unknown = Object.keys(given).find((field) => !fields.includes(field))
   if (unknown !== undefined) {
     throw new BadInput(400, `${JSON.stringify(unknown.slice(0, 40))}: unknown field (expected ${fields.join(', ')})`)

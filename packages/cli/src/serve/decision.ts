@@ -14,8 +14,8 @@ export interface Decision {
   readonly status: number
   readonly decidedBy: DecidedBy
   readonly verdict: Verdict | undefined
-  /** The id of its charge, if charges are kept. */
-  readonly id?: string
+  /** The id of its charge; undefined unless charges are kept. */
+  readonly id: string | undefined
   /** For the response to the client, whether it is refused or not. */
   readonly headers: readonly HeaderField[]
   /** The body of the response to a refused client; empty where it is allowed. */
@@ -28,13 +28,12 @@ const BY = { decided: 'store', unavailable: 'process', listed: 'list' } as const
 export function decisionOf({ proceed, verdict, headers, reply }: Outcome): Decision {
   const decidedBy = verdict ? BY[verdict.kind] : 'none'
   if (proceed) {
-    const id = verdict?.id
-    return { allowed: true, status: 200, decidedBy, verdict, ...(id !== undefined && { id }), headers, body: '' }
+    return { allowed: true, status: 200, decidedBy, verdict, id: verdict?.id, headers, body: '' }
   }
   // The sender sets its length.
   const sent = headers.filter(([name]) => name.toLowerCase() !== 'content-length')
   const body = typeof reply?.body === 'string' ? reply.body : ''
-  return { allowed: false, status: reply?.status ?? 500, decidedBy, verdict, headers: sent, body }
+  return { allowed: false, status: reply?.status ?? 500, decidedBy, verdict, id: undefined, headers: sent, body }
 }
 
 /** A refusal without a policy: the request could not be decided on. */
@@ -45,5 +44,5 @@ export function failedDecision(status: 400 | 500, detail?: string): Decision {
     ['Content-Type', 'application/problem+json; charset=utf-8'],
   ]
   const body = JSON.stringify({ type: 'about:blank', title, status, ...(detail !== undefined && { detail }) })
-  return { allowed: false, status, decidedBy: 'none', verdict: undefined, headers, body }
+  return { allowed: false, status, decidedBy: 'none', verdict: undefined, id: undefined, headers, body }
 }

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { isFixedHost } from '@sluice/console/internal'
+import { ownFieldsOf } from '@sluice/core/internal'
 import { BadInput } from './bad-input.js'
 import type { ServerSettings } from './server.js'
 import type { Token } from './token.js'
@@ -23,7 +24,7 @@ export function hostCheck(
 ): ((request: IncomingMessage) => void) | undefined {
   if (token || tls) return undefined
   return ({ headers, socket }) => {
-    const host = headers.host?.toLowerCase() ?? ''
+    const host = ownFieldsOf(headers).host?.toLowerCase() ?? ''
     const [end = '', port = '80'] = /:(\d+)$/.exec(host) ?? []
     if (isBehindGateways && Number(port) !== socket.localPort) return
     if (isFixedHost(host) || allowedHosts.has(host.slice(0, host.length - end.length))) return

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { OffendersWindow, Store } from '@sluice/core'
+import { ownFieldsOf } from '@sluice/core/internal'
 import { BadInput } from './bad-input.js'
 import { type HostSettings, hostCheck } from './hosts.js'
 import type { Metrics } from './metrics.js'
@@ -36,12 +37,22 @@ export function startMetricsServer(
       '/offenders',
       guarded(async ({ url }, response) => sendOffenders(url, store, response)),
     )
-  return startServer({ host, port, tls, maxConnections, onProblem, routes, checkHost: hostCheck(settings, false) })
+  return startServer({
+    host,
+    port,
+    tls,
+    maxConnections,
+    onProblem,
+    routes,
+    refusalOf: undefined,
+    checkHost: hostCheck(settings, false),
+    leaving: undefined,
+  })
 }
 
 function checkCaller({ method, headers }: IncomingMessage, token: Token | undefined): void {
   if (method !== 'GET' && method !== 'HEAD') throw new BadInput(405, 'expected GET', { ends: true })
-  if (token && !token.isShownIn(headers.authorization)) {
+  if (token && !token.isShownIn(ownFieldsOf(headers).authorization)) {
     throw new BadInput(401, 'expected the token of this decider: Authorization: Bearer …', { ends: true })
   }
 }

@@ -1,4 +1,5 @@
-import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
+import type { IncomingMessage } from 'node:http'
+import { ownFieldsOf } from '@sluice/core/internal'
 import { BadInput } from './bad-input.js'
 import { MAX_BODY_BYTES } from './bounds.js'
 
@@ -12,7 +13,7 @@ export async function readJson(request: IncomingMessage): Promise<unknown> {
     'content-type': type = '',
     'content-encoding': encoding = 'identity',
     'content-length': length,
-  } = { __proto__: null, ...request.headers } as object as IncomingHttpHeaders
+  } = ownFieldsOf(request.headers)
   if (!/^application\/json *(;|$)/i.test(type)) {
     throw new BadInput(415, 'Content-Type: expected application/json', { ends: true })
   }

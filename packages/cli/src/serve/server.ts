@@ -17,11 +17,11 @@ export interface ServerSettings {
   readonly maxConnections: number
   /** The routes, by path. */
   readonly routes: ReadonlyMap<string, Answer>
-  readonly refusalOf?: Dialect['refusalOf']
+  readonly refusalOf: Dialect['refusalOf']
   /** Throws `BadInput` for a host that is not this server's. */
-  readonly checkHost?: ((request: IncomingMessage) => void) | undefined
+  readonly checkHost: ((request: IncomingMessage) => void) | undefined
   /** Aborted before it ends. From then on each response ends its connection, so that callers connect elsewhere. */
-  readonly leaving?: AbortSignal
+  readonly leaving: AbortSignal | undefined
   /** Called with failures of the decider and mistakes of callers: one of a few kinds, and a sentence. */
   readonly onProblem: (kind: string, message: string) => void
 }

@@ -1,4 +1,4 @@
-import { pathOf } from '@sluice/core/internal'
+import { pathOf, propertyOf } from '@sluice/core/internal'
 import type { Request, RequestHandler, Response } from 'express'
 import { makeConsole } from '../console.js'
 import type { ConsoleOptions } from '../options.js'
@@ -17,7 +17,8 @@ export type ConsoleHandler = RequestHandler & { close(): void }
 export function consoleFor(options: ConsoleOptions<Request>): ConsoleHandler {
   const { serve, close } = makeConsole(options)
   function sluiceConsole(request: Request, response: Response): void {
-    void serve({ request, raw: request, response, path: pathOf(request.url), ip: request.ip, parsed: request.body })
+    const parsed = propertyOf(request, 'body')
+    void serve({ request, raw: request, response, path: pathOf(request.url), ip: request.ip, parsed })
   }
   return Object.assign(sluiceConsole, { close })
 }

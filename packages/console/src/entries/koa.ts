@@ -1,4 +1,5 @@
 import { SluiceError } from '@sluice/core'
+import { propertyOf } from '@sluice/core/internal'
 import type { Context, Middleware } from 'koa'
 import { makeConsole } from '../console.js'
 import type { ConsoleOptions } from '../options.js'
@@ -27,7 +28,7 @@ export function consoleFor({ path: root, ...options }: KoaConsoleOptions): Conso
   const sluiceConsole: Middleware = async (ctx, next) => {
     const { path } = ctx
     if (path !== root && !path.startsWith(`${root}/`)) return next()
-    const { body: parsed } = ctx.request as { body?: unknown }
+    const parsed = propertyOf(ctx.request as { body?: unknown }, 'body')
     // The response is written as in other frameworks, whatever middleware sets afterwards.
     ctx.respond = false
     await serve({

@@ -3,17 +3,15 @@ import { durationBucket } from './quantiles.js'
 
 /** The meaning of a count by its name: of decisions with these labels, or of measured durations in a bucket. */
 export interface CountMeaning {
-  readonly labels?: NonNullable<ReturnType<typeof labelsIn>>
-  readonly bucket?: number
+  readonly labels: ReturnType<typeof labelsIn>
+  readonly bucket: number | undefined
   /** Whether this version does not know the name. */
-  readonly isUnknown?: boolean
+  readonly isUnknown: boolean
 }
 
 export function meaningOf(name: string): CountMeaning {
   const labels = labelsIn(name)
-  if (labels) return { labels }
-  const bucket = durationBucket(name)
-  if (bucket !== undefined) return { bucket }
+  const bucket = labels ? undefined : durationBucket(name)
   // Others that begin so are times and numbers of processes, which are for the history alone.
-  return { isUnknown: !name.startsWith('=') }
+  return { labels, bucket, isUnknown: !labels && bucket === undefined && !name.startsWith('=') }
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
 import { gzipSync } from 'node:zlib'
-import { pathOf } from '@sluice/core/internal'
+import { ownFieldsOf, pathOf, propertyOf } from '@sluice/core/internal'
 import type { Exchange, Reply } from '../exchange.js'
 import { Problem } from '../problem.js'
 import { type PageFiles, readFiles } from './files.js'
@@ -47,7 +47,7 @@ export const PAGE_ROUTES: Readonly<Record<string, PageRoute>> = Object.fromEntri
  */
 function redirectOf({ raw, path }: Exchange): Reply | undefined {
   // Express and Connect take the path of the mount away from `url`.
-  const target = pathOf((raw as { originalUrl?: string }).originalUrl ?? raw.url ?? '/')
+  const target = pathOf(propertyOf(raw as { originalUrl?: string }, 'originalUrl') ?? raw.url ?? '/')
   if (path !== '/' || target.endsWith('/')) return undefined
   const last = target.slice(target.lastIndexOf('/') + 1)
   if (!/^[\w.~%-]+$/.test(last)) throw new Problem(404, 'the console has no such path')
@@ -73,7 +73,8 @@ function servedFile(name: keyof PageFiles): Served {
   return file
 }
 
-function fileReply(name: keyof PageFiles, { headers }: IncomingMessage): Reply {
+function fileReply(name: keyof PageFiles, request: IncomingMessage): Reply {
+  const headers = ownFieldsOf(request.headers)
   const { plain, compressed, tag } = servedFile(name)
   const isKnown = headers['if-none-match']?.split(',').some((each) => each.trim() === tag) ?? false
   const isCompressed = acceptsGzip(headers['accept-encoding'])

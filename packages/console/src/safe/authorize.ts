@@ -1,3 +1,4 @@
+import { propertyOf } from '@sluice/core/internal'
 import type { Authorize, Operator } from '../options.js'
 import { Problem } from '../problem.js'
 
@@ -37,7 +38,7 @@ export async function operatorOf<Request>(
 function operatorIn(found: unknown): Operator | undefined {
   try {
     if (typeof found !== 'object' || found === null) return undefined
-    const { name, may } = found as Partial<Operator>
+    const [name, may] = [propertyOf(found as Operator, 'name'), propertyOf(found as Operator, 'may')]
     const isNamed = typeof name === 'string' && name !== '' && name.length <= LONGEST_NAME
     return isNamed && (may === 'read' || may === 'act') ? { name, may } : undefined
   } catch {

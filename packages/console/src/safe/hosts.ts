@@ -1,11 +1,12 @@
 import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
+import { ownFieldsOf } from '@sluice/core/internal'
 import { Problem } from '../problem.js'
 
 /** The host of a request, as the client sends it; over HTTP/2 its authority. */
 export function hostOf({ headers }: IncomingMessage): string {
-  const authority = headers[':authority']
-  return String(headers.host ?? authority ?? '').toLowerCase()
+  const { host, ':authority': authority } = ownFieldsOf(headers)
+  return String(host ?? authority ?? '').toLowerCase()
 }
 
 /**

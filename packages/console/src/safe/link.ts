@@ -1,5 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage } from 'node:http'
+import { ownFieldsOf } from '@sluice/core/internal'
 import { readBody } from '../body.js'
 import type { Exchange, Reply } from '../exchange.js'
 import { Problem } from '../problem.js'
@@ -28,7 +29,7 @@ export class Link {
 
   /** Exchanges the secret for a session. @throws Problem */
   async open(exchange: Exchange): Promise<Reply> {
-    const { secret } = ((await readBody(exchange)) ?? {}) as { readonly secret?: unknown }
+    const { secret } = ownFieldsOf(((await readBody(exchange)) ?? {}) as { readonly secret?: unknown })
     const isRight = isOf(secret, this.#hash)
     if (this.#session) throw new Problem(403, 'this link was opened already: start the console again for another')
     if (this.#now() > this.#until) throw new Problem(403, 'this link is too old: start the console again for another')
@@ -40,7 +41,7 @@ export class Link {
 
   /** Whether a request shows the session. */
   isShownIn({ headers }: IncomingMessage): boolean {
-    const given = headers[SESSION_HEADER]
+    const given = ownFieldsOf(headers)[SESSION_HEADER]
     if (!this.#session) return false
     return isOf(given, this.#session.hash) && this.#now() <= this.#session.until
   }

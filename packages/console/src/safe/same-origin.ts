@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import type { TLSSocket } from 'node:tls'
+import { ownFieldsOf, propertyOf } from '@sluice/core/internal'
 import { Problem } from '../problem.js'
 import { hostOf } from './hosts.js'
 
@@ -13,7 +14,7 @@ export const OWN_HEADER = 'sluice-console'
  * @throws Problem
  */
 export function checkOrigin(raw: IncomingMessage): void {
-  const { 'sec-fetch-site': site, origin } = raw.headers
+  const { 'sec-fetch-site': site, origin } = ownFieldsOf(raw.headers)
   // `none`: a person has entered the address, which sends no body.
   if (site !== undefined && site !== 'same-origin' && !(site === 'none' && raw.method !== 'POST')) throw crossSite()
   if (origin !== undefined && !isOwn(origin, raw)) throw crossSite()
@@ -24,7 +25,8 @@ export function checkOrigin(raw: IncomingMessage): void {
  *
  * @throws Problem
  */
-export function checkForm({ headers }: IncomingMessage): void {
+export function checkForm(raw: IncomingMessage): void {
+  const headers = ownFieldsOf(raw.headers)
   if (!/^application\/json *(;|$)/i.test(headers['content-type'] ?? '')) {
     throw new Problem(415, 'Content-Type: expected application/json')
   }
@@ -34,7 +36,7 @@ export function checkForm({ headers }: IncomingMessage): void {
 function isOwn(origin: string, raw: IncomingMessage): boolean {
   if (!URL.canParse(origin)) return false
   const { protocol, host } = new URL(origin)
-  const isEncrypted = (raw.socket as Partial<TLSSocket> | undefined)?.encrypted === true
+  const isEncrypted = raw.socket && propertyOf(raw.socket as Partial<TLSSocket>, 'encrypted') === true
   return host === hostOf(raw) && (protocol === 'https:' || (protocol === 'http:' && !isEncrypted))
 }
 

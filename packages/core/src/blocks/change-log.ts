@@ -5,6 +5,7 @@ import { isKind, textValue } from '../store/identity.js'
 import { invalidKey, invalidPolicy } from '../util/errors.js'
 import type { Audience } from '../util/listeners.js'
 import { pause } from '../util/pause.js'
+import { ownFieldsOf } from '../util/property-of.js'
 import { knownOptions, wholeNumber } from '../util/validate.js'
 import type { MaybePromise } from '../util/when-known.js'
 import { identityText } from './given-blocks.js'
@@ -31,8 +32,8 @@ export interface KeptChange {
 export interface ChangesKept {
   /** The newest first. */
   readonly kept: readonly KeptChange[]
-  /** The number below which the next part is; absent for the last one. */
-  readonly next?: number
+  /** The number below which the next part is; undefined for the last one. */
+  readonly next: number | undefined
 }
 
 /** Where the entries are. */
@@ -179,7 +180,7 @@ function boundedState(where: string, field: string, state: unknown): unknown {
 /** Undefined for a text that is not ours. */
 function contentsOf(text: string): Contents | undefined {
   try {
-    const contents = JSON.parse(text) as Contents
+    const contents = ownFieldsOf(JSON.parse(text) as Contents)
     const { by, action, policy = '', identity = '' } = contents
     return [by, action, policy, identity].every((field) => typeof field === 'string') ? contents : undefined
   } catch {
@@ -188,6 +189,6 @@ function contentsOf(text: string): Contents | undefined {
 }
 
 function entryOf({ number, at, state }: KeptChange, contents: Contents): ChangeEntry {
-  const { identity, ...rest } = contents
+  const { identity, ...rest } = ownFieldsOf(contents)
   return { ...rest, number, at, ...(identity !== undefined && textValue(identity)), state }
 }

@@ -3,6 +3,7 @@ import type { ListedIdentity, ListMatch } from '../store/list.js'
 import { getOrInsert } from '../util/get-or-insert.js'
 import { ipAddress } from '../util/ip-address.js'
 import { sizeOfRange } from '../util/ip-range.js'
+import { propertyOf } from '../util/property-of.js'
 import { RangeMap } from '../util/range-map.js'
 import { rangeIn } from './blocked-ranges.js'
 
@@ -119,12 +120,13 @@ export class NamedList {
     return { reason, expiresAt: until === FOREVER ? undefined : until, size: found.size }
   }
 
-  #find({ kind, value, address }: ListedIdentity): Listed | undefined {
+  #find(identity: ListedIdentity): Listed | undefined {
+    const { kind, value } = identity
     if (kind !== 'ip') {
       const entry = this.get(startOf(kind) + value)
       return entry && { entry, size: 1 }
     }
-    const known = this.#ranges.size > 0 ? (address ?? ipAddress(value)) : undefined
+    const known = this.#ranges.size > 0 ? (propertyOf(identity, 'address') ?? ipAddress(value)) : undefined
     return known && this.#ranges.find(known, this.#holds)
   }
 

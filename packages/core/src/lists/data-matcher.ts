@@ -1,5 +1,6 @@
 import type { List, ListedIdentity, ListMatch } from '../store/list.js'
 import { ipAddress } from '../util/ip-address.js'
+import { propertyOf } from '../util/property-of.js'
 import { RangeTree } from '../util/range-tree.js'
 import type { Entries, ListData } from './list-data.js'
 import { findText, type TextTable, textAt } from './text-table.js'
@@ -27,7 +28,8 @@ export class DataMatcher {
     return identity.kind === 'ip' ? this.#matchAddress(identity) : this.#matchText(identity)
   }
 
-  #matchAddress({ value, address = ipAddress(value) }: ListedIdentity): ListMatch | undefined {
+  #matchAddress(identity: ListedIdentity): ListMatch | undefined {
+    const address = propertyOf(identity, 'address') ?? ipAddress(identity.value)
     if (!address) return undefined
     const tree = address.isIPv4 ? this.#v4 : this.#v6
     const entries = address.isIPv4 ? this.#data.v4 : this.#data.v6

@@ -30,7 +30,7 @@ export class MemoryChanges implements ChangeKeeper {
     const end = below === undefined ? this.#kept.length : Math.max(0, below - (this.#kept[0]?.number ?? 0))
     const start = Math.max(0, end - max)
     const kept = this.#kept.slice(start, end).reverse()
-    return start === 0 ? { kept } : { kept, next: kept.at(-1)?.number as number }
+    return { kept, next: start === 0 ? undefined : kept.at(-1)?.number }
   }
 
   clear(): void {

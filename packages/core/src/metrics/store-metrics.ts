@@ -1,4 +1,5 @@
 import { BATCH_BOUNDS } from '../store/health.js'
+import { propertyOf } from '../util/property-of.js'
 import { histogramMetric, type Metric, type NumberMetric, numberMetric, type Shape } from './described.js'
 import type { StoreCounts } from './snapshot.js'
 
@@ -18,9 +19,10 @@ export const STORE_METRICS: readonly Metric[] = [
     BATCH_BOUNDS,
     { unit: '{decision}', help: 'Decisions that went to Redis in one script execution.', labels: STORE },
     ({ stores }) =>
-      stores.flatMap(({ store, batches }) =>
-        batches ? [{ labels: { store }, counts: batches.counts, sum: batches.sum, count: batches.count }] : [],
-      ),
+      stores.flatMap((of) => {
+        const batches = propertyOf(of, 'batches')
+        return batches ? [{ labels: { store: of.store }, ...batches }] : []
+      }),
   ),
   storeSum('keys', '{key}', 'States that the memory store keeps.', ({ keys }) => keys),
   storeSum(

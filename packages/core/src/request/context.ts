@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http'
+import { propertyOf } from '../util/property-of.js'
 
 /** A request of any framework, in the form that the core reads. Adapters make one per request. */
 export interface HttpContext<Request = unknown> {
@@ -134,10 +135,22 @@ export interface RawResponse {
   removeListener(event: 'finish' | 'close', listener: () => void): unknown
 }
 
+/** The end of a response that others send. It has every field, so that `Object.prototype` gives it none. */
+export const UNSEEN_RESPONSE: RawResponse = {
+  destroyed: false,
+  writableFinished: false,
+  headersSent: false,
+  statusCode: undefined,
+  req: undefined,
+  timing: undefined,
+  stream: undefined,
+  on() {},
+  removeListener() {},
+}
+
 /** Whether nothing can be sent: the response is complete, or the client has left. */
 export function isOver(response: RawResponse): boolean {
-  // A response of HTTP/1 has none, whatever `Object.prototype` has.
-  const stream = 'stream' in Object.prototype ? undefined : response.stream
+  const stream = propertyOf(response, 'stream')
   if (response.destroyed === true || stream?.destroyed === true || stream?.closed === true) return true
   // Over HTTP/2, the empty body of a response to HEAD is finished before the headers are sent.
   return response.writableFinished === true && response.headersSent !== false

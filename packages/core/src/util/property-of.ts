@@ -28,6 +28,11 @@ export function fieldsOf<Given extends object>(given: Given, names: readonly str
   return fields
 }
 
+/** The fields that an object has itself, to read those that it may lack. */
+export function ownFieldsOf<Given extends object>(given: Given): Given {
+  return { __proto__: null, ...given } as Given
+}
+
 /** Whether an object has a property of its own: of several forms, the one that has it. */
 export function hasOwn<Given extends object, Name extends string>(
   given: Given,

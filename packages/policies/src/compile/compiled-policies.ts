@@ -6,7 +6,7 @@ import {
   type MatchedPolicies,
   SluiceError,
 } from '@sluice/core'
-import { ignorePromises, MAX_LIMITS, PathTree } from '@sluice/core/internal'
+import { ignorePromises, MAX_LIMITS, PathTree, propertyOf } from '@sluice/core/internal'
 import { type Problem, shown } from '../problems/problem.js'
 import { Combinations } from './combinations.js'
 import { contextFor, type Explanation, type RequestToExplain } from './explain.js'
@@ -67,7 +67,8 @@ export class CompiledPolicies {
 
   /** The limits of each policy for one identity, by tier, in the order of the document. */
   async forIdentity(identity: IdentityByKind, request: RequestOfIdentity): Promise<LimitsForIdentity[]> {
-    const { path, method } = request
+    const [path, method] = [propertyOf(request, 'path'), propertyOf(request, 'method')]
+    const tier = propertyOf(request, 'tier')
     const context = path === undefined ? undefined : contextFor({ path, ...(method !== undefined && { method }) })
     const found = context && this.#paths.find(context.path)
     const all = this.#policies.filter((policy, i) => {
@@ -76,7 +77,7 @@ export class CompiledPolicies {
       // Hosts and headers are unknown here.
       return why === undefined || (why !== 'path' && why !== 'method')
     })
-    return (await Promise.all(all.map((policy) => limitsForIdentity(policy, identity, request.tier)))).flat()
+    return (await Promise.all(all.map((policy) => limitsForIdentity(policy, identity, tier)))).flat()
   }
 
   /** The policy of this name for a client that is given by hand, with its override. Undefined where there is none of the name. */

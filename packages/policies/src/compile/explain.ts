@@ -1,6 +1,6 @@
 import { isIP } from 'node:net'
 import { type HttpContext, SluiceError } from '@sluice/core'
-import { pathOf } from '@sluice/core/internal'
+import { pathOf, propertyOf, UNSEEN_RESPONSE } from '@sluice/core/internal'
 import type { QuotaUnit } from '@sluice/core/store'
 import { shown } from '../problems/problem.js'
 
@@ -37,14 +37,11 @@ export interface Explanation {
 }
 
 /** @throws SluiceError `INVALID_POLICY` for what no request has: its explanation would be one of another request */
-export function contextFor({
-  method = 'GET',
-  path: target,
-  headers = {},
-  ip,
-  request,
-  // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
-}: RequestToExplain): HttpContext<any> {
+// biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
+export function contextFor(given: RequestToExplain): HttpContext<any> {
+  const { path: target } = given
+  const [method, headers] = [propertyOf(given, 'method') ?? 'GET', propertyOf(given, 'headers') ?? {}]
+  const ip = propertyOf(given, 'ip')
   if (!/^[A-Z-]{1,20}$/.test(method)) wrong('method', 'a method in upper case, such as GET', method)
   if (ip !== undefined && isIP(ip) === 0) wrong('ip', 'an address such as 192.0.2.7', ip)
   for (const name of Object.keys(headers)) {
@@ -52,13 +49,13 @@ export function contextFor({
   }
   const fields = new Map(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
   return {
-    request,
+    request: propertyOf(given, 'request'),
     method,
     path: pathOf(target),
     target,
     ip,
     route: undefined,
-    response: { on() {}, removeListener() {} },
+    response: UNSEEN_RESPONSE,
     header: (name) => fields.get(name),
     signedCookie: () => undefined,
     getResponseHeader: () => undefined,

@@ -1,5 +1,5 @@
 import { createLimiter, type HttpContext, type Limit, type MatchedPolicies, type RedisStore } from '@sluice/core'
-import { kindOf, stateNamesOf, type UsedLimit } from '@sluice/core/internal'
+import { kindOf, stateNamesOf, UNSEEN_RESPONSE, type UsedLimit } from '@sluice/core/internal'
 import { policies, readDocument } from '@sluice/policies'
 import { namesIn } from '../../documents/names.js'
 
@@ -125,7 +125,7 @@ function contextOf(kind: string, value: string): HttpContext<any> {
     // A group of addresses is looked up by its first address.
     ip: kind === 'ip' ? value.split('/', 1)[0] : undefined,
     route: undefined,
-    response: { on() {}, removeListener() {} },
+    response: UNSEEN_RESPONSE,
     header: () => undefined,
     signedCookie: () => undefined,
     getResponseHeader: () => undefined,

@@ -1,4 +1,5 @@
 import { isIP } from 'node:net'
+import { ownFieldsOf } from '@sluice/core/internal'
 import { BadInput } from '../bad-input.js'
 import { MAX_HEADER_BYTES, MAX_HEADERS, MAX_IN_BATCH } from '../bounds.js'
 import type { Named } from '../cannot.js'
@@ -118,7 +119,8 @@ function pairsIn(value: unknown, where: string): [string, unknown][] {
 
 function objectOf(value: unknown, where: string): Record<string, unknown> {
   // Fields that a body leaves out are not those of `Object.prototype`.
-  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { __proto__: null, ...value }
+  if (typeof value === 'object' && value !== null && !Array.isArray(value))
+    return ownFieldsOf(value as Record<string, unknown>)
   throw wrong(where, 'an object')
 }
 

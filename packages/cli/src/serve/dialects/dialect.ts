@@ -30,8 +30,11 @@ export interface Dialect {
   readonly namesKeys: boolean
   /** The remedy where the address of a proxy is taken for that of all clients. */
   readonly proxyRemedy: string
-  /** The form of a client's refusal, for a gateway. A mistake of its client is a refusal, too, and no error of the decider. */
-  readonly refusalOf?: (status: number, decidedBy: DecidedBy) => Refusal
+  /**
+   * The form of a client's refusal, for a gateway. A mistake of its client is a refusal, too, and no error of the decider.
+   * Undefined for callers that are none.
+   */
+  readonly refusalOf: ((status: number, decidedBy: DecidedBy) => Refusal) | undefined
   /**
    * Responds to one request to the decider.
    *

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { headerText } from '@sluice/core/http'
+import { ownFieldsOf } from '@sluice/core/internal'
 import { addressIn, clientIn, type TrustedProxies } from '../addresses.js'
 import { BadInput } from '../bad-input.js'
 import { MAX_ADDRESSES } from '../bounds.js'
@@ -57,8 +58,8 @@ const TOKEN = 'x-sluice-token'
 
 /** A body that the decider does not read could be taken for the next request. */
 function refuseBody({ headers }: IncomingMessage): void {
-  const length = headers['content-length']
-  if (headers['transfer-encoding'] === undefined && (length === undefined || length === '0')) return
+  const { 'content-length': length, 'transfer-encoding': encoding } = ownFieldsOf(headers)
+  if (encoding === undefined && (length === undefined || length === '0')) return
   throw new BadInput(400, 'expected no body: the gateway is to leave it out', { ends: true })
 }
 
@@ -82,7 +83,7 @@ function describe(
   // A request of HTTP/1.0 may have none, and nginx leaves headers without a value out.
   const host = single(request, names.host)
   if (host === undefined || host === '') throw byClient('a request with a host')
-  const list = headerText(request.headers[names.client])
+  const list = headerText(ownFieldsOf(request.headers)[names.client])
   if (list === undefined) throw missing(names.client)
   const ip = trusted && clientIn(list, trusted)
   if (ip === undefined)

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setImmediate } from 'node:timers/promises'
+import { ownFieldsOf } from '@sluice/core/internal'
 import { BadInput } from '../bad-input.js'
 import { SLICE_MS } from '../bounds.js'
 import { changeCharge, type RequestLimiter } from '../charges.js'
@@ -12,6 +13,7 @@ import type { Dialect, DialectSettings } from './dialect.js'
 
 /** `POST /v1/decide`: a request, or a batch of them, as JSON. */
 export const jsonDialect: Dialect = {
+  refusalOf: undefined,
   readsHeaders: false,
   namesKeys: true,
   proxyRemedy: "let callers send the client's own address as ip",
@@ -49,12 +51,12 @@ export async function answerChange(
   send({ outcome: await changeCharge(name, await readJson(request), limiter) }, response)
 }
 
-function checkCaller({ method, headers }: IncomingMessage, token: DialectSettings['token']): void {
-  if (method !== 'POST') throw new BadInput(405, 'expected POST', { ends: true })
+function checkCaller(request: IncomingMessage, token: DialectSettings['token']): void {
+  const { origin, authorization } = ownFieldsOf(request.headers)
+  if (request.method !== 'POST') throw new BadInput(405, 'expected POST', { ends: true })
   // Otherwise a page in a browser on this machine could send requests.
-  if (Object.hasOwn(headers, 'origin'))
-    throw new BadInput(403, 'expected no Origin: browsers are not served', { ends: true })
-  if (token && !token.isShownIn(Object.hasOwn(headers, 'authorization') ? headers.authorization : undefined)) {
+  if (origin !== undefined) throw new BadInput(403, 'expected no Origin: browsers are not served', { ends: true })
+  if (token && !token.isShownIn(authorization)) {
     throw new BadInput(401, 'expected the token of this decider: Authorization: Bearer …', { ends: true })
   }
 }

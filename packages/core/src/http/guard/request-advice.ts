@@ -4,6 +4,7 @@ import { isPrivateAddress } from '../../policy/private-address.js'
 import type { HttpContext, RawResponse } from '../../request/context.js'
 import { identityIn } from '../../store/identity.js'
 import { addressText, ipAddress } from '../../util/ip-address.js'
+import { propertyOf } from '../../util/property-of.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import { identitiesIn } from '../../verdict/decision.js'
 import { DECISION, type Verdict } from '../../verdict/verdict.js'
@@ -52,10 +53,10 @@ export class RequestAdvice<Request> {
 
   request(context: HttpContext<Request>): void {
     if (this.#isDone) return
-    const { response, sharesResponse } = context
+    const { response } = context
     const isSeen = this.#seen.has(response)
     // Another field of a query, or another message over a socket: no evidence of more clients.
-    if (isSeen && sharesResponse) return
+    if (isSeen && propertyOf(context, 'sharesResponse')) return
     this.#looked++
     if (isSeen) {
       this.#warnOnce(
@@ -119,7 +120,7 @@ export class RequestAdvice<Request> {
 
 /** The field that names the client, where the framework does not read it. */
 function unreadField(context: HttpContext<unknown>): string | undefined {
-  const { proxyTrust } = context
+  const proxyTrust = propertyOf(context, 'proxyTrust')
   if (proxyTrust === undefined) return undefined
   const [, name] = CLIENT_FIELDS.find(([field]) => context.header(field) !== undefined) ?? []
   if (name === 'X-Forwarded-For' || name === undefined) return proxyTrust === 'none' ? name : undefined

@@ -20,7 +20,7 @@ export function ensureCloseEvent(raw: RawResponse): void {
   const stream = propertyOf(raw as { stream?: ServerHttp2Stream & { headRequest?: boolean } }, 'stream')
   if (stream?.headRequest) emitCloseOnReset(response, stream)
   // A response without a socket is behind another, unless its request is made by hand.
-  if (response.socket !== null || !response.req?.socket?.once) return
+  if (propertyOf(response, 'socket') !== null || !response.req?.socket?.once) return
   const { socket } = response.req
   if (socket.destroyed) {
     emitClose(response)

@@ -22,7 +22,7 @@ export function disableResponse(response: ServerResponse): void {
 
 /** Whether the limiter has sent the response in place of the handler. */
 export function isDisabled(response: RawResponse): boolean {
-  return response.headersSent === true && disabled.has(response)
+  return disabled.has(response) && response.headersSent === true
 }
 
 /** Without a reader, a stream would stay open for ever. */

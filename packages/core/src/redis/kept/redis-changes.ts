@@ -40,7 +40,7 @@ export class RedisChanges implements ChangeKeeper {
     if (!Array.isArray(members)) throw unreadable('expected entries of changes')
     const kept = members.flatMap((member) => changeIn(String(member)) ?? []).reverse()
     // Scores of members that are not ours may be fractions.
-    return String(before) === '' ? { kept } : { kept, next: Math.floor(Number(before)) + 1 }
+    return { kept, next: String(before) === '' ? undefined : Math.floor(Number(before)) + 1 }
   }
 }
 
