@@ -73,6 +73,16 @@ test.each([
   expect(reasons.at(-1)).toBe(isBanned ? 'banned' : 'limited')
 })
 
+test.each([
+  ['count', { onDeny: 'charge' }, { count: { only: 'failure' } }],
+  ["onDeny: 'charge'", { count: { only: 'failure' } }, { onDeny: 'charge' }],
+])('a route with %s does not inherit what goes with it nowhere', async (_, plugins, own) => {
+  app = makeFastify()
+  await app.register(rateLimit, { limit: 100, window: '1m', ...(plugins as object) })
+  app.get('/', { config: { rateLimit: { limit: 1, window: '1m', ...own } as never } }, async () => 'ok')
+  expect((await statuses('/', 1))[0]).toBe(200)
+})
+
 test("a route with a limit of its own charges refused requests as the plugin's onDeny says", async () => {
   app = makeFastify()
   await app.register(rateLimit, { limit: 100, window: '1m', onDeny: 'charge' })

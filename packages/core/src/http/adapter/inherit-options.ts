@@ -27,18 +27,24 @@ export function inheritOptions<Request>(
   app: Options<Request>,
   own: InheritingOptions<Request>,
 ): RateLimitOptions<Request> {
-  const { name: _name, limit, window, limits, tiers, tier, policies, priority, ...others } = app
-  // The policies of a document have their own.
-  const { onDeny: _onDeny, ban: _ban, ...ofAll } = others
-  const defaults = own.policies === undefined ? others : ofAll
+  const { name: _name, limit, window, limits, tiers, tier, policies, priority, ...defaults } = app
   const ofPolicy: Options<Request> = { limit, window, limits, tiers, tier, policies }
-  const inherited = { ...defaults, ...policyFor({ where, from }, ofPolicy, { priority }, own) }
+  const inherited: Options<Request> = { ...defaults, ...policyFor({ where, from }, ofPolicy, { priority }, own) }
   const groups = GROUPS.filter((group) => isFields(own[group]) && isFields(app[group])).map((group) => [
     group,
     inheritFields(app[group] as Fields, own[group] as Fields),
   ])
+  for (const option of excludedBy(own)) delete inherited[option]
   // A field that neither names is missed where the options are checked.
   return { ...withoutUndefined(inherited), ...own, ...Object.fromEntries(groups) } as RateLimitOptions<Request>
+}
+
+/** The options of the app that a route's own exclude, or it would be rejected for one that it never named. */
+function excludedBy<Request>({ policies, count, onDeny }: InheritingOptions<Request>): ('ban' | 'count' | 'onDeny')[] {
+  // The policies of a document have their own.
+  if (policies !== undefined) return ['ban', 'onDeny']
+  if (count !== undefined) return ['onDeny']
+  return onDeny === 'charge' ? ['count'] : []
 }
 
 /** `where`: the route, for errors. `from`: the app's limiter in words, such as "the plugin". */
