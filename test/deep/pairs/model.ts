@@ -418,7 +418,7 @@ function known(isAllowed: boolean | undefined): boolean {
 }
 
 /** The charges of a unit that are not settled yet. */
-export function openOf({ charges }: Held, unit: string): readonly Charged[] {
+function openOf({ charges }: Held, unit: string): readonly Charged[] {
   return charges.filter((charged) => charged.unit === unit && !charged.isDone)
 }
 

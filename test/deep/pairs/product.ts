@@ -41,12 +41,12 @@ const CONSTRUCTORS = {
 }
 
 /** A limit as a user writes it in code. */
-export function limitInCode({ algorithm, key, ...options }: LimitOf): core.Limit<Request> {
+function limitInCode({ algorithm, key, ...options }: LimitOf): core.Limit<Request> {
   const make = CONSTRUCTORS[algorithm] as (options: object) => core.Limit<Request>
   return make({ ...options, ...(key && { key: KEYS[key] }) })
 }
 
-export function optionsInCode({ limits, tiers, allow, deny, ban, ...rest }: PolicyOf): object {
+function optionsInCode({ limits, tiers, allow, deny, ban, ...rest }: PolicyOf): object {
   const inCode = (all: readonly LimitOf[]) => all.map(limitInCode)
   return {
     ...rest,
@@ -90,7 +90,7 @@ function named(limits: readonly LimitOf[]): object[] {
   return limits.map((limit, l) => ({ name: `l${l}`, ...limit }))
 }
 
-export function resolversOf({ policies }: Case): object {
+function resolversOf({ policies }: Case): object {
   const costs = policies.flatMap((policy, p) =>
     unitsOf(policy).map((unit) => [`p${p}-${unit}`, ({ cost }: Request) => costIn(policy, cost)[unit]] as const),
   )

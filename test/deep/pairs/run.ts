@@ -18,7 +18,7 @@ export class Finding extends Error {
 /** The policies are rejected, when they are made or by a call. */
 export class Rejected extends Error {}
 
-export const START = 20_000 * 86_400_000
+const START = 20_000 * 86_400_000
 
 interface Admitted {
   readonly decided: Decided
