@@ -19,7 +19,7 @@ rateLimit({ limit: 1, window: '1m', tier: () => 'free' })
 rateLimit({ tiers: { free: [perMinute(1)] as Limit[] } })
 // says: 'limt' does not exist in type 'ExpressRateLimitOptions & SingleLimit'. Did you mean to write 'limit'?
 rateLimit({ limt: 100, window: '1m' })
-// says: 'windowMs' does not exist in type 'ExpressRateLimitOptions & SingleLimit'. Did you mean to write 'window'?
+// says: is not assignable to type '"use window, in milliseconds or as a duration such as '1m'"'
 rateLimit({ limit: 100, windowMs: 60_000 })
 // says: 'respnd' does not exist in type 'KoaRateLimitOptions & SingleLimit'. Did you mean to write 'respond'?
 koaRateLimit({ limit: 100, window: '1m', respnd: reject() })
@@ -29,5 +29,5 @@ rateLimit({ limit: 100, window: '1 minute' })
 rateLimit({ limit: 100, window: '1m', key: byIp })
 // says: Type '"draft-12"' is not assignable to type 'HeadersOption | undefined'. Did you mean '"draft-11"'?
 rateLimit({ limit: 100, window: '1m', headers: 'draft-12' })
-// says: Type '{}' is missing the following properties from type 'Store'
+// says: is not assignable to type 'Store | Use<"memoryStore() or redisStore(client)", Store> | undefined'
 rateLimit({ limit: 100, window: '1m', store: {} })
