@@ -30,9 +30,22 @@ export function withNote(text, published) {
   const command = lines.findIndex((line) => COMMAND.test(line))
   const isFenced = lines.slice(0, command).filter((line) => line.startsWith('```')).length % 2 === 1
   const end = lines.findIndex((line, i) => i > command && (isFenced ? line === '```' : line === ''))
-  // Behind the closing mark, or in place of the empty line.
-  const at = isFenced ? end + 1 : end
+  // Behind the closing mark and the other tabs of the block, or in place of the empty line.
+  const at = isFenced ? endOfTabs(lines, end + 1) : end
   return [...lines.slice(0, at), '', ...NOTE.trimEnd().split('\n'), ...lines.slice(at)].join('\n')
+}
+
+/**
+ * Behind the `<details>` that follow a block directly: a note before them would part the tabs.
+ *
+ * @param {readonly string[]} lines
+ * @param {number} at
+ * @returns {number}
+ */
+function endOfTabs(lines, at) {
+  const next = lines.findIndex((line, i) => i >= at && line !== '')
+  if (!lines[next]?.startsWith('<details>')) return at
+  return endOfTabs(lines, lines.indexOf('</details>', next) + 1)
 }
 
 /**

@@ -78,6 +78,14 @@ describe('until packages are published', () => {
     expect(withNote(noted, true)).toBe(INSTALL)
   })
 
+  test('the note is behind all tabs of a command, which stay together', () => {
+    const tab = '<details><summary>Koa</summary>\n\n```sh\nnpm install @sluice/koa\n```\n\n</details>\n'
+    const text = INSTALL.replace('More.', `${tab}${tab.replaceAll('Koa', 'Fastify')}\nMore.`)
+    const noted = withNote(text, false)
+    expect(noted).toMatch(/```\n\n<details>[\s\S]*<\/details>\n\n<!-- generated[\s\S]*-->\n\nMore\.\n$/)
+    expect(withNote(noted, true)).toBe(text)
+  })
+
   test('a command within a sentence counts, and another package does not', () => {
     const text = 'Run `npx @sluice/cli doctor`,\nand read.\n\nMore.\n'
     expect(withNote(text, false)).toMatch(/^Run .*\nand read\.\n\n<!-- [\s\S]*\n\nMore\.\n$/)
