@@ -135,6 +135,13 @@ for (const { path, href } of links) {
     problem(`dead anchor ${url.pathname}${url.hash}`)
 }
 
+at = 'assistants'
+const index = existsSync(join(DIST, 'llms.txt')) ? readFileSync(join(DIST, 'llms.txt'), 'utf8') : ''
+for (const path of paths.filter((each) => !isApi(each) && each !== '/')) {
+  if (!existsSync(join(DIST, `${path}.md`))) problem(`no Markdown of ${path}`)
+  if (!index.includes(`](${path}.md)`)) problem(`llms.txt has no link to ${path}`)
+}
+
 at = 'home'
 const page = await openTab()
 for (const width of WIDTHS) {

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { defineConfig } from 'vitepress'
 import { addressOf, release } from '../../scripts/lib/repository.js'
+import { writeForAssistants } from './assistants.js'
 import { checkboxes } from './checkboxes.js'
 import { linksOfRepository } from './links.js'
 import { GUIDES, LOOK_UP, NO_PAGES, PAGES, REFERENCE } from './pages.js'
@@ -78,6 +79,7 @@ export default defineConfig({
     },
     build: { chunkSizeWarningLimit: 2000 },
   },
+  buildEnd: ({ outDir }) => writeForAssistants(ROOT, outDir, REPOSITORY),
   transformPageData: ({ relativePath }) =>
     relativePath === 'index.md'
       ? {

@@ -36,7 +36,7 @@ export function linksOfRepository(md: MarkdownIt, root: string, repository: stri
 }
 
 /** The page that a file of the repository is, if it is one. */
-function pageOf(source: string): string | undefined {
+export function pageOf(source: string): string | undefined {
   if (source === 'SECURITY.md') return '/security'
   if (source === 'bench/results.md') return '/benchmarks'
   if (source === 'bench/what-is-left.md') return '/benchmarks-missed'

@@ -92,6 +92,7 @@ export const GUIDES = [
       page('Leases', '/leases'),
       page('Relaxed counting', '/relaxed-counting'),
       page('When Redis fails', '/when-redis-fails'),
+      page('Functions that sleep', '/functions'),
       page('Metrics', '/metrics'),
       page('Operations', '/operations'),
       page('Logging', '/logging'),
