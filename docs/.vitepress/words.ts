@@ -40,6 +40,7 @@ export const WORDS: Readonly<Record<string, string>> = {
   functions:
     'serverless lambda aws cloud run vercel frozen freeze thaw sleep container idle connection closed cold start',
   'budgets-of-tokens': 'tokens LLM OpenAI AI chat GPT completion streaming cost money',
+  'api-plans#a-usage-endpoint': 'usage endpoint remaining quota left how much',
   'api-plans': 'quota plans tiers tier paying users premium customers subscription give more several limits',
   graphql: 'GraphQL query complexity',
   units: 'points credits weight multiple units',
