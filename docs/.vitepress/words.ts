@@ -11,6 +11,8 @@ export const WORDS: Readonly<Record<string, string>> = {
   'recipes#uploads-by-bytes': 'upload file size',
   'recipes#expensive-searches': 'search slow query',
   'recipes#anonymous-and-signed-in': 'guest visitors logged in',
+  'recipes#users-by-jwt': 'jwt bearer access token oauth passport auth0 sub claim',
+  'recipes#unlock-an-account': 'unlock account locked out support',
   'recipes#per-user': 'per user each account',
   'recipes#per-api-key': 'API key',
   recipes: 'recipe cookbook sample copy paste how to',
