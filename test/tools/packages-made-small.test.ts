@@ -45,6 +45,14 @@ module.exports = (longText) => new BaseStore().consume(() => retried(madeRespond
     expect(shortened).not.toMatch(/handler|longOption|longText|someStore|#started/)
     expect(shortened.split('\n').length).toBeGreaterThan(5)
   })
+
+  test('an ES module exports variables of the same names, for bundlers that name an import like the variable', async () => {
+    const shortened = await shortenNames(
+      'const noPolicies = new Set();\nconst inner = [noPolicies];\nexport {\n  noPolicies,\n  inner as outer\n};\n',
+      true,
+    )
+    expect(shortened).toMatch(/export\{noPolicies,inner as outer\}/)
+  })
 })
 
 describe('scripts that are compressed', () => {
