@@ -197,7 +197,7 @@ export function eventsContract(name: string, factory: AppFactory): void {
       expect(await get(options, from)).toEqual([200, 429, 200, 429, 429, 429, 200])
       const own = <Row extends { policy: string }>(rows: readonly Row[]) => rows.filter((row) => row.policy === policy)
       const snapshot: Snapshot = counting.read()
-      const common = { policy, source: 'store', reported: false }
+      const common = { policy, tier: '', source: 'store', reported: false }
       expect(own(snapshot.decisions)).toEqual([
         { ...common, limit: '', outcome: 'admitted', count: 3 },
         { ...common, limit: '', outcome: 'banned', count: 2 },

@@ -416,7 +416,7 @@ policies:
     what: 'a count without only',
     text: policy(`    count: ▸failure\n${RIGHT}`),
     path: 'policies.api.count',
-    message: 'expected the requests that count, { only: success } or { only: failure }, got "failure"',
+    message: 'expected the requests that count, such as { only: failure }, got "failure"',
   },
   {
     what: 'an earlier name in the growth of bans',

@@ -119,6 +119,6 @@ test('a store by Sentinel warns of a master that evicts keys', async () => {
   open.push(() => all.stop())
   await all.servers[0]?.call('CONFIG', 'SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru')
   for (const kind of namesOf(sentinelClients)) {
-    expect(await decideOn(sentinelClients[kind](all))).toEqual([EVICTION('allkeys-lru')])
+    expect(await decideOn(sentinelClients[kind](all))).toContainEqual(EVICTION('allkeys-lru'))
   }
 })

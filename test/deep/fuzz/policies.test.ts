@@ -267,6 +267,8 @@ const draft: fc.Arbitrary<Draft> = fc
       ),
     ),
   )
+  // Rejected beside each other.
+  .filter(([, { count, onDeny }]) => count === undefined || onDeny !== 'charge')
 
 const closed = (made: unknown) => (made as Partial<Store> | undefined)?.close?.()
 

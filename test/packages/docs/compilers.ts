@@ -49,7 +49,7 @@ export async function errorsIn(place: string, compiler: string, settings: Settin
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, type: settings.type }))
   writeFileSync(join(folder, 'support.d.ts'), SUPPORT)
   const blocks = DOCUMENTS.flatMap((document) => document.blocks).filter(({ language }) => language === 'ts')
-  for (const block of blocks) writeFileSync(join(folder, fileOf(block)), sampleOf(block, settings))
+  for (const block of blocks) writeFileSync(join(folder, fileOf(block)), sampleOf(block, settings, blocks))
   const alone = blocks.filter(isApart)
   const sets = [blocks.filter((block) => !isApart(block)), ...alone.map((block) => [block])]
   const errors: string[] = []
@@ -67,6 +67,7 @@ export async function errorsIn(place: string, compiler: string, settings: Settin
 
 /** What the blocks and their sidecars import of tests. */
 const SUPPORT = `
+export declare const test: (name: string, run: () => unknown) => void
 export declare const expect: any
 export declare const startPostgres: any
 export declare function clear(): void
@@ -83,10 +84,14 @@ interface Response {
 }
 `
 
-function sampleOf(block: Block, { type }: Settings): string {
+function sampleOf(block: Block, { type }: Settings, blocks: readonly Block[]): string {
   const support = type === 'module' ? './support.js' : './support'
   // Without the checks of tests after it, which users do not write.
-  return programOf({ ...block, after: '' }, support).replaceAll(
+  const [page] = block.where.split(':')
+  const ofPage = blocks.filter(({ where }) => where.startsWith(`${page}:`))
+  const files = ofPage.map((each) => ({ ...each, file: fileOf(each) }))
+  const own = { ...block, after: '', file: fileOf(block) }
+  return programOf(own, support, files).replaceAll(
     /from '(?:vitest|(?:\.\.\/)+support\/[\w-]+\.js)'/g,
     `from '${support}'`,
   )

@@ -99,9 +99,11 @@ test('every option of another library with a hint is on a migration page', () =>
     fileURLToPath(new URL('../../../packages/core/src/util/option-hints.ts', import.meta.url)),
     'utf8',
   )
-  const table = /PEER_OPTIONS.* = \{([\s\S]*?)\n\}/.exec(hints)?.[1] ?? ''
-  const hinted = [...table.matchAll(/^ {2}(\w+):/gm)].map(([, name = '']) => name)
+  const table = /PEER_OPTIONS = \{([\s\S]*?)\n\}/.exec(hints)?.[1] ?? ''
+  const hinted = [...table.matchAll(/^ {2}(?:\/\*\* @deprecated \*\/ )?(\w+):/gm)].map(([, name = '']) => name)
   expect(hinted.length).toBeGreaterThan(40)
   const all = new Set([...pages.keys()].flatMap((page) => [...named(page)]))
-  expect(hinted.filter((name) => !all.has(name))).toEqual([])
+  // What newcomers write, of no library that has a page.
+  const guessed = ['algorithm', 'burst', 'concurrency', 'dryRun', 'failOpen', 'queue', 'trustProxy', 'weight']
+  expect(hinted.filter((name) => !all.has(name) && !guessed.includes(name))).toEqual([])
 })

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
+import { until } from '../../support/until.js'
 import { type Running, startOnPorts } from './programs.js'
 
 const running: Running[] = []
@@ -112,13 +113,22 @@ describe.each(['express', 'koa', 'fastify'])('login/%s.js', (framework) => {
     expect([await statusOf(url), await login(url, 'bob', 'battery staple')]).toEqual([429, 429])
   })
 
-  test('the login example counts refused logins and probes on one ladder', async () => {
+  test('the login example counts wrong passwords and probes on one ladder', async () => {
     const { url } = await open({ BAN_PRIVATE: '1' })
     expect(await statusOf(`${url}/.env`)).toBe(404)
-    expect(await guess(url, 24)).toEqual([...times(20, 401), ...times(4, 429)])
+    // A probe is 15 strikes, and so are 15 wrong passwords.
+    expect(await guess(url, 14)).toEqual(times(14, 401))
     expect(await statusOf(url)).toBe(200)
+    expect(await guess(url, 1)).toEqual([401])
+    await until('the address is banned', async () => (await statusOf(url)) === 429)
     expect(await login(url, 'bob', 'battery staple')).toBe(429)
-    expect(await statusOf(url)).toBe(429)
+  })
+
+  test('the login example does not ban the owner of an account that others attack', async () => {
+    const { url } = await open({ BAN_PRIVATE: '1' })
+    for (let n = 0; n < 5; n++) expect(await login(url, 'bob', `guess ${n}`)).toBe(401)
+    for (let n = 0; n < 40; n++) expect(await login(url, 'bob', 'battery staple')).toBe(429)
+    expect(await statusOf(url)).toBe(200)
   })
 
   test('the login example bans no private address by default', async () => {
