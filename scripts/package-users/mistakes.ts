@@ -23,11 +23,11 @@ rateLimit({ limt: 100, window: '1m' })
 rateLimit({ limit: 100, windowMs: 60_000 })
 // says: 'respnd' does not exist in type 'KoaRateLimitOptions & SingleLimit'. Did you mean to write 'respond'?
 koaRateLimit({ limit: 100, window: '1m', respnd: reject() })
-// says: Type '"1 minute"' is not assignable to type 'OrFunction<Duration,
+// says: Use<"whole milliseconds or a duration such as
 rateLimit({ limit: 100, window: '1 minute' })
 // says: is not assignable to type 'KeyFunction<
 rateLimit({ limit: 100, window: '1m', key: byIp })
 // says: Type '"draft-12"' is not assignable to type 'HeadersOption | undefined'. Did you mean '"draft-11"'?
 rateLimit({ limit: 100, window: '1m', headers: 'draft-12' })
-// says: is not assignable to type 'Store | Use<"memoryStore() or redisStore(client)", Store> | undefined'
+// says: Use<"memoryStore() or redisStore(client)", Store>
 rateLimit({ limit: 100, window: '1m', store: {} })
