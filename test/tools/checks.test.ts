@@ -315,7 +315,6 @@ describe('options in an editor', () => {
       'old has no default',
       'old is offered',
       'old: its first paragraph has 0 characters',
-      'other is offered, and no option',
     ])
   })
 })
