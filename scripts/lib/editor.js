@@ -62,8 +62,8 @@ export function problemsOfCompletions(shown, options) {
   return [
     ...options.filter((name) => !names.has(name)).map((name) => `${name} is not offered`),
     ...shown.flatMap(({ name, text, tags }) => {
-      // Names of other libraries are struck through; `packages/mistakes` tests that.
-      if (!options.includes(name)) return []
+      // Names of other libraries are struck through.
+      if (!options.includes(name)) return tags.includes('deprecated') ? [] : [`${name} is offered, and no option`]
       const [first = ''] = text.split(/\r?\n\r?\n/)
       return [
         ...(tags.includes('default') ? [] : [`${name} has no default`]),

@@ -315,6 +315,11 @@ describe('options in an editor', () => {
       'old has no default',
       'old is offered',
       'old: its first paragraph has 0 characters',
+      'other is offered, and no option',
     ])
+  })
+
+  test('a name of another library that is struck through is no problem', () => {
+    expect(problemsOfCompletions([limit, { name: 'max', text: '', tags: ['deprecated'] }], ['limit'])).toEqual([])
   })
 })
