@@ -1,5 +1,5 @@
 import { createRequire } from 'node:module'
-import { rateLimit } from '@sluice/fastify'
+import { rateLimit, type Verdict } from '@sluice/fastify'
 import { rateLimit as beside } from '@sluice/fastify/beside'
 import makeFastify, { type FastifyInstance } from 'fastify'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -46,6 +46,14 @@ describe.each([
     const started = register(async () => app.register(rateLimit, { limit: 5, window: '1m' })).then(() => app.ready())
     await expect(started).rejects.toThrow(/no other plugin that decorates app.rateLimit.*"@sluice\/fastify\/beside"/)
   })
+})
+
+test("a hook of the app puts its verdict where the plugin's requestProperty says", async () => {
+  app = makeFastify()
+  await app.register(rateLimit, { global: false, requestProperty: 'quota' })
+  const onRequest = app.rateLimit({ limit: 5, window: '1m' })
+  app.get('/', { onRequest }, async (request) => ({ left: (request as unknown as { quota: Verdict }).quota.remaining }))
+  expect((await app.inject('/')).json()).toEqual({ left: 4 })
 })
 
 test('a second registration of this plugin is no other plugin', async () => {

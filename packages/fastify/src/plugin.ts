@@ -88,8 +88,8 @@ async function register(app: FastifyInstance, given: Registered, name: string): 
       'rateLimit is a plugin: write app.register(rateLimit, { limit: 100, window: "1m" })',
     )
   }
-  const { global = true, waitForStore = true, hook: phase = 'onRequest', ...limiter } = given
-  const options = { requestProperty: name, ...limiter }
+  const { global = true, waitForStore = true, hook: phase = 'onRequest', requestProperty = name, ...rest } = given
+  const options = { ...rest, requestProperty }
   refusePolluted('rateLimit', [...OF_FASTIFY, name])
   refuseOtherPlugin(app, name)
   if (typeof global !== 'boolean') throw new SluiceError('INVALID_POLICY', 'rateLimit: global: expected true or false')
@@ -183,10 +183,7 @@ function decorate(
   if (!app.hasRequestDecorator(requestProperty)) app.decorateRequest(requestProperty, undefined)
   const forRoute = (given: FastifyRateLimitOptions, ...uncalled: unknown[]) => {
     refuseUncalled(`app.${name}({ limit: 100, window: "1m" })`, uncalled)
-    return limiters.hookFor(
-      { requestProperty: name, ...checkedOptions<FastifyRateLimitOptions>(`app.${name}`, given) },
-      'route',
-    )
+    return limiters.hookFor(checkedOptions(`app.${name}`, given), 'route')
   }
   app.decorate(name, Object.assign(forRoute, { limiter, [OURS]: true }))
 }
