@@ -2,6 +2,7 @@ import type { Limit } from '../../policy/limits/limit.js'
 import type { ReadablePlan } from '../../policy/plan.js'
 import type { PolicyChoice } from '../../policy/policy.js'
 import { getOrInsert } from '../../util/get-or-insert.js'
+import { propertyOf } from '../../util/property-of.js'
 import { DECISION } from '../../verdict/verdict.js'
 import type { Outcome } from './outcome.js'
 import type { MatchedPolicies } from './policy-source.js'
@@ -89,7 +90,7 @@ function nameOf(policy: string): string {
 }
 
 function isReported({ options }: Matched<never>): boolean {
-  return options.enforce?.mode === 'report'
+  return propertyOf(options, 'enforce')?.mode === 'report'
 }
 
 /** Matches without some of their policies, by the names of these: equal ones are one object, which has one guard. */
