@@ -50,7 +50,6 @@ export function patternsIn(files) {
  */
 function problemFound(text) {
   const end = text.lastIndexOf('/')
-  // Without a timeout, a busy machine changes no result.
   const result = checkSync(text.slice(1, end), text.slice(end + 1), { timeout: null })
   if (result.status === 'safe') return undefined
   if (result.status === 'unknown') return 'recheck cannot check it'

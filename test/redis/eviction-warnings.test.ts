@@ -119,6 +119,9 @@ test('a store by Sentinel warns of a master that evicts keys', async () => {
   open.push(() => all.stop())
   await all.servers[0]?.call('CONFIG', 'SET', 'maxmemory', '100mb', 'maxmemory-policy', 'allkeys-lru')
   for (const kind of namesOf(sentinelClients)) {
-    expect(await decideOn(sentinelClients[kind](all))).toContainEqual(EVICTION('allkeys-lru'))
+    const warnings = await decideOn(sentinelClients[kind](all))
+    // One of ioredis without a detector of failovers has a warning of its own.
+    const others = warnings.filter((warning) => !/failoverDetector/.test(warning.message))
+    expect(others).toEqual([EVICTION('allkeys-lru')])
   }
 })
