@@ -34,7 +34,7 @@ describe.each(namesOf(singleClients))('stores over %s', (kind) => {
   test('stores of one client with different timeouts have separate connections', async () => {
     const { client, ready, close } = singleClients[kind](server.port)
     await ready
-    const stores = [1000, 1000, 2000].map((timeout) => redisStore(client, { timeout }))
+    const stores = [10_000, 10_000, 20_000].map((timeout) => redisStore(client, { timeout }))
     for (const store of stores) expect((await store.ready()).state).toBe('available')
     expect(await server.connections()).toBe(3)
     for (const store of stores) await store.close()
