@@ -113,6 +113,8 @@ test('under load, with bans, leases, a queue, permits and an outage, metrics equ
     await plain.consume('eve')
     return store.state === 'unavailable'
   })
+  // The others may be refused by the deny cache for a second.
+  expect(await closed.consume('eve')).toMatchObject({ allowed: false, reason: 'unavailable' })
   await load(10)
   const during = await compare()
   expect(sumOf(during, 'sluice_store_available', { store: 'redis' })).toBe(0)
