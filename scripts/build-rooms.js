@@ -81,12 +81,23 @@ function rulesOfPackage(name) {
   const table = ROOMS[name]
   const rules = above.length > 0 ? [ruleFor(`${src}/**`, above)] : []
   if (!table) return rules
-  const known = [...Object.keys(table.rooms), ...(table.entries ?? [])]
-  const folders = readdirSync(join(root, src), { withFileTypes: true }).filter((entry) => entry.isDirectory())
-  const missing = folders.map((entry) => entry.name).filter((folder) => !known.includes(folder))
-  if (missing.length > 0)
-    throw new Error(`${src}: scripts/lib/rooms.js does not say what ${missing.join(', ')} may import`)
+  checkAllKnown(src, table)
   return [...rules, ...rulesOf(src, table, above)]
+}
+
+/**
+ * Throws for a folder that a table does not name, also in rooms within rooms.
+ *
+ * @param {string} folder
+ * @param {import('./lib/rooms.js').Rooms} table
+ */
+function checkAllKnown(folder, { rooms, inner = {}, entries = [] }) {
+  const known = [...Object.keys(rooms), ...entries]
+  const folders = readdirSync(join(root, folder), { withFileTypes: true }).filter((entry) => entry.isDirectory())
+  const missing = folders.map((entry) => entry.name).filter((name) => !known.includes(name))
+  if (missing.length > 0)
+    throw new Error(`${folder}: scripts/lib/rooms.js does not say what ${missing.join(', ')} may import`)
+  for (const [room, table] of Object.entries(inner)) checkAllKnown(`${folder}/${room}`, table)
 }
 
 await whenStarted(import.meta.url, async () => {

@@ -11,6 +11,7 @@ await whenStarted(import.meta.url, async () => {
       ['check:generated', '--no-redis'],
       ['check:lint'],
       ['check:sizes'],
+      ['check:structure'],
       ['check:patterns'],
       ['check:prose'],
       ['check:types'],

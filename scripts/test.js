@@ -22,6 +22,7 @@ const checks = [
   npmRunAtOnce([
     ['check:types'],
     ['check:sizes'],
+    ['check:structure'],
     ['check:patterns'],
     ['check:prose'],
     ['check:unused'],

@@ -57,6 +57,7 @@ export const ROOMS = {
           blocks: ['clients', 'scripts'],
           slots: ['clients', 'scripts', 'health'],
           permits: ['clients', 'scripts', 'health', 'slots'],
+          charges: ['clients', 'scripts', 'health', 'slots'],
           batching: ['clients', 'scripts', 'slots', 'health'],
           layers: ['clients', 'scripts', 'slots', 'batching', 'health', 'blocks', 'permits'],
           changes: ['clients', 'scripts', 'slots', 'batching', 'blocks', 'layers'],

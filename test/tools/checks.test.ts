@@ -8,9 +8,33 @@ import { problemsOfContents, problemsOfErrors, problemsOfTypes } from '../../scr
 import { patternsIn, problemOfPattern } from '../../scripts/check-patterns.js'
 import { problemsOfSizes, sizesIn } from '../../scripts/check-sizes.js'
 import { problemsOfCompletions } from '../../scripts/lib/editor.js'
+import { missingNames } from '../../scripts/lib/named-code.js'
 import { withUndefined } from '../../scripts/lib/optional-fields.js'
 import { requireNode } from '../../scripts/lib/project.js'
 import { total } from '../../scripts/test-report.js'
+
+describe('names on pages', () => {
+  const sources = new Map([
+    ['packages/core/src/memory/store.ts', 'class MemoryStore { decide() { return this.#decideAll() } }'],
+    ['packages/core/src/redis/store.ts', 'class RedisStore { #send() {} }'],
+    ['test/memory.test.ts', 'const decideOne = 1'],
+  ])
+
+  test.each([
+    ['decides in `memory/store.ts`: `decide`, and `#decideAll` for several', []],
+    ['`store.ts` is in two folders, and `decide` in `memory/store.ts`', []],
+    [
+      'decides in `memory/store.ts`: `#decideOne`',
+      ['`#decideOne`: no such name', '`memory/store.ts`: has no `#decideOne`'],
+    ],
+    ['| `redis/store.ts` | `decide` sends it |', ['`redis/store.ts`: has no `decide`']],
+    ['`memory/bans.ts` has bans', ['`memory/bans.ts`: no such file']],
+    ['```\n│ store.ts  #decideOne │\n```', ['`#decideOne`: no such name']],
+    ['`limit` is an option, and no name beside a path', []],
+  ])('%s', (page, problems) => {
+    expect(missingNames(page, sources)).toEqual(problems)
+  })
+})
 
 describe('the test report', () => {
   const passing = {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { tagOf } from '../../../packages/core/src/redis/charges/slot-tags.js'
+import { tagOf } from '../../../packages/core/src/redis/scripts/slot-tags.js'
 import { SLOTS, slotOf } from '../../support/slots.js'
 
 test('every slot has a hash tag of its own', () => {

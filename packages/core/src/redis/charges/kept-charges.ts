@@ -1,8 +1,8 @@
 import { CHARGE, type Keep, type KeptCharge, PEEK, type StoreRequest } from '../../store/store.js'
 import { chargeId } from '../../util/charge-id.js'
+import { readRecord, recordsOf, slotsText } from '../scripts/charge-record.js'
 import { readKeys } from '../scripts/run.js'
 import type { RedisBase } from '../slots/base.js'
-import { readRecord, recordsOf, slotsText } from './record.js'
 
 /** The charges in Redis that are changed by their ids. */
 export class RedisCharges {

@@ -15,7 +15,7 @@ import {
   type StoreResult,
 } from '../../store/store.js'
 import { areEqual } from '../../util/are-equal.js'
-import { EPOCH, keysOfCharge, recordText } from '../charges/record.js'
+import { EPOCH, keysOfCharge, recordText } from './charge-record.js'
 import { reportsOf } from './decode.js'
 import {
   blockSuffix,

@@ -16,9 +16,9 @@ import {
 } from '../../store/store.js'
 import { CHARGE_ID_LENGTH } from '../../util/charge-id.js'
 import { getOrInsert } from '../../util/get-or-insert.js'
-import { ResultReader, reportsOf } from '../scripts/decode.js'
-import { chargesSuffix, identityOfRecord, keyStart, recordedIdentity, recordKey } from '../scripts/keys.js'
-import { unreadable } from '../scripts/reply-reader.js'
+import { ResultReader, reportsOf } from './decode.js'
+import { chargesSuffix, identityOfRecord, keyStart, recordedIdentity, recordKey } from './keys.js'
+import { unreadable } from './reply-reader.js'
 import { tagOf } from './slot-tags.js'
 
 /**

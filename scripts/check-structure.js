@@ -1,0 +1,17 @@
+// `npm run check:structure`: pages for contributors name files and code that exist.
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { missingNames, sourcesOfProject } from './lib/named-code.js'
+import { root } from './lib/project.js'
+import { whenStarted } from './lib/run.js'
+
+const PAGES = ['ARCHITECTURE.md', 'CONTRIBUTING.md', 'lua/README.md', 'docs/way-of-a-decision.md']
+
+await whenStarted(import.meta.url, () => {
+  const sources = sourcesOfProject()
+  const problems = PAGES.flatMap((page) =>
+    missingNames(readFileSync(join(root, page), 'utf8'), sources).map((problem) => `${page}: ${problem}`),
+  )
+  if (problems.length > 0) throw new Error(problems.join('\n'))
+  console.log(`The files and names on ${PAGES.length} pages for contributors exist`)
+})
