@@ -10,7 +10,7 @@ import { whenStarted } from './lib/run.js'
 
 /** Each has a worker.ts, and worker.generated.ts is made of it. */
 const FOLDERS = [
-  'packages/core/src/lists/files',
+  'packages/core/src/features/lists/files',
   'packages/policies/src/document',
   'packages/cli/src/simulate/read/apart',
 ]

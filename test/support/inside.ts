@@ -1,8 +1,8 @@
+import type * as inLeases from '../../packages/core/src/features/leases/leases.js'
 import type * as inPermits from '../../packages/core/src/http/charging/permits.js'
 import type * as inCharges from '../../packages/core/src/limiter/charge-ledger.js'
 import type * as inLimiter from '../../packages/core/src/limiter/limiter.js'
 import type * as inBreaker from '../../packages/core/src/redis/health/breaker.js'
-import type * as inLeases from '../../packages/core/src/redis/layers/leases/leases.js'
 import type * as inScripts from '../../packages/core/src/redis/scripts/scripts.generated.js'
 import type * as acrossSlots from '../../packages/core/src/redis/slots/across-slots.js'
 import type * as inWarnings from '../../packages/core/src/redis/warnings/outage-warnings.js'
@@ -21,7 +21,7 @@ export const { freezes } = await inside<typeof inFreezes>('util/freezes.ts')
 export const { decideAcrossSlots } = await inside<typeof acrossSlots>('redis/slots/across-slots.ts')
 export const { Breaker } = await inside<typeof inBreaker>('redis/health/breaker.ts')
 export const { OutageWarnings } = await inside<typeof inWarnings>('redis/warnings/outage-warnings.ts')
-export const { Leases } = await inside<typeof inLeases>('redis/layers/leases/leases.ts')
+export const { Leases } = await inside<typeof inLeases>('features/leases/leases.ts')
 export const { CONSUME, PEEK, CHARGE, REFUND, RELEASE, RENEW, DEBIT } = await inside<typeof port>('store/store.ts')
 export const { Permits } = await inside<typeof inPermits>('http/charging/permits.ts')
 export const { exchangeScript } = await inside<typeof inScripts>('redis/scripts/scripts.generated.ts')

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { FairQueue, type Turn } from '../../../packages/core/src/limiter/fair-queue.js'
+import { FairQueue, type Turn } from '../../../packages/core/src/features/queues/fair-queue.js'
 
 let clock = 0
 const turnOf = (client: string | undefined, { cost = 1, headStartMs = 0 } = {}): Turn => ({

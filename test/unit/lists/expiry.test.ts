@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { DataMatcher } from '../../../packages/core/src/lists/data-matcher.js'
-import { ListBuilder } from '../../../packages/core/src/lists/list-data.js'
+import { DataMatcher } from '../../../packages/core/src/features/lists/data-matcher.js'
+import { ListBuilder } from '../../../packages/core/src/features/lists/list-data.js'
 import { ipRange } from '../../../packages/core/src/util/ip-range.js'
 import { byEffort } from '../../support/effort.js'
 import { OracleRanges, randomAddress, randomRange, seeded } from './oracle-ranges.js'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { LeaseClock } from '../../../packages/core/src/redis/layers/leases/lease-clock.js'
+import { LeaseClock } from '../../../packages/core/src/features/leases/lease-clock.js'
 
 /** The machine's clocks, in ms. */
 let monotonicMs: number

@@ -1,3 +1,5 @@
+import type { Meter, MeterOptions } from '../features/meters/meter.js'
+import { checkedMeter, idleMeter, type PerLimit, UnitMeter } from '../features/meters/request-meter.js'
 import { keptPlanNow, planNow } from '../policy/calendar/plan-now.js'
 import { actualUnits, type Counting, takesNothing, type Units } from '../policy/costs.js'
 import { entriesIn } from '../policy/given-identities.js'
@@ -25,11 +27,9 @@ import { getOrInsert } from '../util/get-or-insert.js'
 import type { Resets } from '../util/resets.js'
 import type { MaybePromise } from '../util/when-known.js'
 import { checkActualCost, type Decision, isHeld, maxToSettle, REFUNDED, refuseRelaxed } from '../verdict/decision.js'
-import type { Meter, MeterOptions } from '../verdict/meter.js'
 import type { Verdict } from '../verdict/verdict.js'
 import { type ActualUnits, isOpen, releasing, renewing, settling } from './charge-changes.js'
 import { isUnavailable } from './fallback.js'
-import { checkedMeter, idleMeter, type PerLimit, UnitMeter } from './meter.js'
 import { activeCounter } from './watching.js'
 
 type ChargeMore = (

@@ -1,6 +1,10 @@
-import { emitBlock, emitUnblock } from '../blocks/block-events.js'
+import { ADDED_BAN_OPTIONS } from '../features/bans/ban-terms.js'
+import { emitBlock, emitUnblock } from '../features/bans/block-events.js'
+import type { KeptCharges } from '../features/charges/charges-by-id.js'
+import { hasLists, ListedSubjects, type ListSources } from '../features/lists/listed-subjects.js'
+import { type AcquireOptions, acquireOptions } from '../features/queues/acquire-options.js'
+import { WaitExceeded } from '../features/queues/waiter.js'
 import { memoryStore } from '../memory/store.js'
-import { ADDED_BAN_OPTIONS } from '../policy/ban.js'
 import { type Cost, checkedCost, type Units } from '../policy/costs.js'
 import { isPlainObject } from '../policy/given-identities.js'
 import type { LimitForm } from '../policy/limit-form.js'
@@ -21,12 +25,9 @@ import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
 import type { MaybePromise } from '../util/when-known.js'
 import { type Decision, isCharged, isHeld } from '../verdict/decision.js'
 import { type BanReport, DECISION, PARTS, Verdict } from '../verdict/verdict.js'
-import { type AcquireOptions, acquireOptions } from './acquire-options.js'
 import { Engine, type Resolver } from './engine.js'
 import type { LimiterEvents, ListenOptions } from './events.js'
-import type { KeptCharges } from './kept-charges.js'
 import { LimiterEmitter } from './limiter-emitter.js'
-import { hasLists, ListedSubjects, type ListSources } from './listed-subjects.js'
 import { listen } from './near-limit.js'
 import {
   type BlockOptions,
@@ -42,7 +43,6 @@ import {
 } from './options.js'
 import { adviseOnSetUp } from './set-up-advice.js'
 import { noteStoreInUse } from './stores-in-use.js'
-import { WaitExceeded } from './waiter.js'
 
 export type { BlockOptions, CostOptions, DecisionOptions, LimiterOptions, StrikeOptions } from './options.js'
 

@@ -1,4 +1,4 @@
-import { LIST_OPTIONS, type ListOptions } from '../lists/options.js'
+import { LIST_OPTIONS, type ListOptions } from '../features/lists/options.js'
 import type { Units } from '../policy/costs.js'
 import { POLICY_OPTIONS, type PolicyOptions } from '../policy/policy.js'
 import type { Store, WaitingTurn } from '../store/store.js'

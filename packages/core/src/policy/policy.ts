@@ -1,3 +1,14 @@
+import { type Ban, type BanOptions, banFor } from '../features/bans/ban-terms.js'
+import { type ChargesOptions, keepTerms } from '../features/charges/charge-terms.js'
+import { checkLeases } from '../features/leases/lease-terms.js'
+import { type SharedTurnsOptions, sharedTurnsFor } from '../features/queues/shared-turns-terms.js'
+import {
+  type ConsistencyOptions,
+  countedInFull,
+  countingDebts,
+  countingRefusals,
+  relaxedTerms,
+} from '../features/relaxed/relaxed-terms.js'
 import type { HttpContext } from '../request/context.js'
 import { hasPermits } from '../store/cell-kinds.js'
 import { startOf } from '../store/identity.js'
@@ -20,31 +31,20 @@ import { FORMS, type Use } from '../util/option-hints.js'
 import { isThenable } from '../util/thenable.js'
 import { headerName, oneOf, optionalFunction, wholeNumber } from '../util/validate.js'
 import { ignorePromises, type MaybePromise, whenAllKnown } from '../util/when-known.js'
-import { type Ban, type BanOptions, banFor } from './ban.js'
 import { carriedForm } from './carry.js'
 import { cellsFor, type LimitOfCell } from './cells.js'
-import { type ChargesOptions, keepTerms } from './charges.js'
 import { freeLimitName, takenNames } from './free-name.js'
 import { checkedKey } from './key.js'
 import { bitsOf, isSameKey, kindOf } from './keyed.js'
 import { checkKinds, type Given, type GivenKeys, valueFor } from './kinds.js'
 import { firstDay } from './limits/calendar.js'
 import { checkCommon } from './limits/common.js'
-import { checkLeases } from './limits/lease.js'
 import type { KeyFunction, Limit, OrFunction, Resolution } from './limits/limit.js'
-import {
-  type ConsistencyOptions,
-  countedInFull,
-  countingDebts,
-  countingRefusals,
-  relaxedTerms,
-} from './limits/relaxed.js'
 import { reserveSteps } from './limits/reserve.js'
 import { defaultLimit } from './limits/sliding-window.js'
 import { type ReadablePlan, readablePlan, type TierOf } from './plan.js'
 import { planOf } from './plan-of-kind.js'
 import { checkPriority, type PriorityFunction, type PriorityOption, priorityFor } from './priority.js'
-import { type SharedTurnsOptions, sharedTurnsFor } from './shared-turns.js'
 import { unitsOf } from './units.js'
 
 export interface PolicyOptions<Subject> {

@@ -1,6 +1,6 @@
+import type { ConsistencyOptions } from '../features/relaxed/relaxed-terms.js'
 import type { Cell, ResolvedLimit } from '../store/store.js'
 import type { Limit } from './limits/limit.js'
-import type { ConsistencyOptions } from './limits/relaxed.js'
 import { Policy } from './policy.js'
 import { idOfUnit } from './units.js'
 

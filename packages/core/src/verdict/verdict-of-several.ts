@@ -1,3 +1,5 @@
+import type { Meter, MeterOptions } from '../features/meters/meter.js'
+import { StreamMeter } from '../features/meters/stream-meter.js'
 import { actualUnits, type Units } from '../policy/costs.js'
 import { entriesIn } from '../policy/given-identities.js'
 import type { ReadablePlan } from '../policy/plan.js'
@@ -5,8 +7,6 @@ import type { QuotaUnit } from '../store/store.js'
 import { joinedIds } from '../util/charge-id.js'
 import { show } from '../util/errors.js'
 import { checkActualCost, maxToSettle, refuseRelaxed } from './decision.js'
-import type { Meter, MeterOptions } from './meter.js'
-import { StreamMeter } from './stream-meter.js'
 import { DECISION, NO_MARKS, PARTS, Verdict } from './verdict.js'
 
 /**

@@ -1,5 +1,5 @@
+import type { BodyOptions } from '../../features/bodies/body.js'
 import { SluiceError } from '../../util/errors.js'
-import type { BodyOptions } from '../charging/body.js'
 import type { CountOptions } from '../charging/counting.js'
 import type { RateLimitOptions } from '../guard/options.js'
 

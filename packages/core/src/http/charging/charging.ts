@@ -1,4 +1,14 @@
 import type { IncomingMessage } from 'node:http'
+import {
+  announcedLength,
+  BodyMeter,
+  type BodyOptions,
+  bodyFor,
+  lengthRequiredReply,
+  rejectBody,
+  tooLargeReply,
+} from '../../features/bodies/body.js'
+import { Outcomes } from '../../features/outcomes/outcomes.js'
 import type { Engine } from '../../limiter/engine.js'
 import type { HttpContext } from '../../request/context.js'
 import { CHARGE } from '../../store/store.js'
@@ -9,17 +19,7 @@ import { DECISION, type Verdict } from '../../verdict/verdict.js'
 import type { Reply } from '../responders/responder.js'
 import { isDisabled } from '../response/disabled-response.js'
 import { sentStatus, whenDecided } from '../response/upgrade.js'
-import {
-  announcedLength,
-  BodyMeter,
-  type BodyOptions,
-  bodyFor,
-  lengthRequiredReply,
-  rejectBody,
-  tooLargeReply,
-} from './body.js'
 import { type CheckedCount, type CountFunction, type CountOptions, countFor } from './counting.js'
-import { Outcomes } from './outcomes.js'
 
 /** Options for charging a request by its outcome and its body. */
 export interface ChargingOptions<Request> {

@@ -1,3 +1,4 @@
+import { wasRejectedUnread } from '../../features/bodies/body.js'
 import type { Limiter } from '../../limiter/limiter.js'
 import { isOver, type RawResponse } from '../../request/context.js'
 import { hasPermits } from '../../store/cell-kinds.js'
@@ -14,7 +15,6 @@ import { abortResponse, http2Stream, sentBytes } from '../response/sent-bytes.js
 import { listenTo } from '../response/shared-listener.js'
 import { upgradeOf } from '../response/upgrade.js'
 import { whenOver } from '../response/when-over.js'
-import { wasRejectedUnread } from './body.js'
 
 /** Times in milliseconds. */
 export interface PermitTimes {

@@ -1,7 +1,8 @@
+import type { RequestBans } from '../../features/bans/request-bans.js'
+import type { ListedSubjects } from '../../features/lists/listed-subjects.js'
+import type { WaitOptions } from '../../features/queues/waiter.js'
 import type { Engine, Resolver } from '../../limiter/engine.js'
-import type { ListedSubjects } from '../../limiter/listed-subjects.js'
 import { type DecisionOptions, NO_OPTIONS } from '../../limiter/options.js'
-import type { WaitOptions } from '../../limiter/waiter.js'
 import type { Cost } from '../../policy/costs.js'
 import { Policy, type PolicyChoice, type Resolved } from '../../policy/policy.js'
 import type { CostFunction } from '../../policy/request-cost.js'
@@ -13,7 +14,6 @@ import type { Charging } from '../charging/charging.js'
 import { requestCost } from '../charging/cost.js'
 import type { Permits } from '../charging/permits.js'
 import type { AnonymousRequests } from '../identity/anonymous.js'
-import type { RequestBans } from './bans.js'
 
 const FRESH: DecisionOptions = Object.freeze({ ...NO_OPTIONS, fresh: true })
 const UNSTRUCK: DecisionOptions = Object.freeze({ ...NO_OPTIONS, strikes: false })

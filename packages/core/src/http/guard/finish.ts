@@ -1,7 +1,7 @@
 import { Readable } from 'node:stream'
+import { meterResponse } from '../../features/bodies/response-bytes.js'
 import { warnOnRejection } from '../../util/warn-on-rejection.js'
 import { DECISION, served, type Verdict } from '../../verdict/verdict.js'
-import { meterResponse } from '../charging/response-bytes.js'
 import { unstored } from '../headers/unstored.js'
 import { type Ending, isHandover } from '../responders/responder.js'
 import { isDisabled } from '../response/disabled-response.js'

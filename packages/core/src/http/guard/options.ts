@@ -1,5 +1,7 @@
+import type { ResponseBytesOptions } from '../../features/bodies/response-bytes.js'
+import type { PolicySource } from '../../features/documents/policy-source.js'
+import { LIST_OPTIONS, type ListOptions } from '../../features/lists/options.js'
 import { UNAVAILABLE_OPTIONS, type UnavailableOptions } from '../../limiter/fallback.js'
-import { LIST_OPTIONS, type ListOptions } from '../../lists/options.js'
 import type { PolicyOptions } from '../../policy/policy.js'
 import { POLICY_OPTIONS } from '../../policy/policy.js'
 import type { CostOption } from '../../policy/request-cost.js'
@@ -10,13 +12,11 @@ import type { FORMS, OtherNames, Use } from '../../util/option-hints.js'
 import type { LimiterWarningsOption } from '../../util/warnings.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import type { ChargingOptions } from '../charging/charging.js'
-import type { ResponseBytesOptions } from '../charging/response-bytes.js'
 import type { HeadersOption } from '../headers/table.js'
 import type { AnonymousOption } from '../identity/anonymous.js'
 import type { Responder } from '../responders/responder.js'
 import type { EnforcementOptions } from './enforcement.js'
 import type { InvalidOption } from './invalid.js'
-import type { PolicySource } from './policy-source.js'
 
 /** The options of `rateLimit` in every framework. `Request` is the framework's object that its handlers get. */
 export interface RateLimitOptions<Request>

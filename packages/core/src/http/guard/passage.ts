@@ -1,3 +1,4 @@
+import type { MatchedPolicies } from '../../features/documents/policy-source.js'
 import type { Limit } from '../../policy/limits/limit.js'
 import type { ReadablePlan } from '../../policy/plan.js'
 import type { PolicyChoice } from '../../policy/policy.js'
@@ -5,7 +6,6 @@ import { getOrInsert } from '../../util/get-or-insert.js'
 import { propertyOf } from '../../util/property-of.js'
 import { DECISION } from '../../verdict/verdict.js'
 import type { Outcome } from './outcome.js'
-import type { MatchedPolicies } from './policy-source.js'
 
 type Matched<Request> = MatchedPolicies<Request>
 

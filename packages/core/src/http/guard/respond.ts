@@ -1,3 +1,4 @@
+import { LEFT, waitBookedInTime, waitTurn, whileThere } from '../../features/queues/wait-turn.js'
 import { propertyOf } from '../../util/property-of.js'
 import { type MaybePromise, whenKnown } from '../../util/when-known.js'
 import { DECISION, isBarred, marked, type Verdict } from '../../verdict/verdict.js'
@@ -5,7 +6,6 @@ import { type Action, isLater, type TurnOptions, type TurnResult } from '../resp
 import { waitWithClient } from '../response/wait.js'
 import type { GuardedRequest } from './guarded-request.js'
 import type { Outcome } from './outcome.js'
-import { LEFT, waitBookedInTime, waitTurn, whileThere } from './wait-turn.js'
 
 /**
  * Determines the ending of a request after its decision, and waits for its turn. Returns a promise only where it has to wait.

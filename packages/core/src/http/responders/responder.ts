@@ -12,14 +12,14 @@ declare module '../../policy/limits/limit.js' {
   }
 }
 
-declare module '../../lists/options.js' {
+declare module '../../features/lists/options.js' {
   interface DenyOptions<Subject> {
     /** Responds to a request that these lists deny. @default the limiter's `respond` */
     readonly respond?: Responder<Subject>
   }
 }
 
-declare module '../../policy/ban.js' {
+declare module '../../features/bans/ban-terms.js' {
   interface BanOptions<Subject> {
     /** Responds to banned HTTP requests; a responder that queues is an error. See `escalate`. @default the limiter's `respond` */
     readonly respond?: Responder<Subject>

@@ -1,5 +1,5 @@
 import type { CheckedQuery } from '../../blocks/given-blocks.js'
-import type { BlocksKeeper } from '../../blocks/kept-blocks.js'
+import type { BlocksKeeper } from '../../features/bans/kept-blocks.js'
 import type { BlockPage } from '../../store/blocks.js'
 import type { BlockEntry } from '../../store/entries.js'
 import { startOf } from '../../store/identity.js'

@@ -1,0 +1,83 @@
+import { byIp } from '../../http/identity/ip.js'
+import { entriesIn, isData } from '../../policy/given-identities.js'
+import { Policy, type PolicyChoice, type PolicyOptions } from '../../policy/policy.js'
+import { SluiceError, show } from '../../util/errors.js'
+import { getOrInsert } from '../../util/get-or-insert.js'
+import { type MaybePromise, whenKnown } from '../../util/when-known.js'
+import { keepTerms } from '../charges/charge-terms.js'
+import type { GivenClient, MatchedPolicies, PolicySource } from './policy-source.js'
+
+/**
+ * Policies that are data, for the methods of a limiter: they name a policy where another limiter names a tier. The policy is the
+ * client's, with its override.
+ */
+export function policiesByHand<Request>(
+  where: string,
+  name: string,
+  source: PolicySource<Request>,
+  { charges, consistency: ofAll }: Pick<PolicyOptions<Request>, 'charges' | 'consistency'>,
+): PolicyChoice<Request> {
+  const made = new WeakMap<MatchedPolicies<Request>, Policy<Request>>()
+  /** The names of policies, by which a call that waits finds the one in force. */
+  const names = new WeakMap<Policy<Request>, string>()
+  const policyOf = (given: string, matched: MatchedPolicies<Request>): Policy<Request> =>
+    getOrInsert(made, matched, () => {
+      const { limits, ban, sharedTurns, consistency = ofAll, key = byIp<Request>() } = matched.options
+      const own = { name, key, limits, ban, sharedTurns, consistency, ...(charges && { charges }) }
+      const policy = new Policy<Request>(own)
+      names.set(policy, given)
+      return policy
+    })
+  /** Undefined where there is no policy of this name. */
+  const policyFor = (given: string, subject: unknown): MaybePromise<Policy<Request>> | undefined => {
+    const matched = source.byName.get(given)
+    if (!matched) return undefined
+    const own = policyOf(given, matched)
+    const client = source.forClient && clientOf(own, subject)
+    if (!client) return own
+    return whenKnown(source.forClient?.(given, client), (its) => (its ? policyOf(given, its) : own))
+  }
+  return {
+    name,
+    where,
+    ban: undefined,
+    keeps: charges && keepTerms(where, charges, {}, []),
+    get all() {
+      return [...source.byName].map(([given, matched]) => policyOf(given, matched))
+    },
+    get limits() {
+      return this.all.flatMap(({ limits }) => limits)
+    },
+    get units() {
+      return new Set(this.limits.map(({ unit }) => unit))
+    },
+    /** @throws SluiceError `INVALID_KEY` without the name of a policy, where there are several */
+    of(subject, _context, given) {
+      const [only, ...others] = source.byName.keys()
+      const named = given === undefined && others.length === 0 ? only : given
+      const policy = policyFor(String(named), subject)
+      if (policy) return policy
+      const known = [...source.byName.keys()].map(show).join(' or ')
+      throw new SluiceError(
+        'INVALID_KEY',
+        `${where}: tier: expected the name of a policy, ${known}, got ${show(named)}`,
+      )
+    },
+    inPlaceOf(policy, subject) {
+      return whenKnown(policyFor(names.get(policy) as string, subject), (now) =>
+        now && haveEqualUnits(now, policy) ? now : undefined,
+      )
+    },
+  }
+}
+
+function haveEqualUnits({ units }: Policy<never>, other: Policy<never>): boolean {
+  return units.size === other.units.size && [...units].every((unit) => other.units.has(unit))
+}
+
+/** Undefined for an argument that names no identity: the policy says what is wrong with it. */
+function clientOf(policy: Policy<never>, subject: unknown): GivenClient | undefined {
+  if (!isData(subject)) return { request: subject }
+  const [[kind, value] = [undefined, undefined], ...others] = entriesIn(subject) ?? [[policy.kinds[0], subject]]
+  return kind === undefined || others.length > 0 ? undefined : { kind, value }
+}

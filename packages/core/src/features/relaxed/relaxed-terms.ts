@@ -1,0 +1,109 @@
+import type { Limit, Resolution } from '../../policy/limits/limit.js'
+import { type Algorithm, CELL_KINDS } from '../../store/cell-kinds.js'
+import type { RelaxedTerms } from '../../store/store.js'
+import { isOwnUnit } from '../../store/units.js'
+import { type Duration, durationMs } from '../../util/duration.js'
+import { invalidPolicy, wrongPolicy } from '../../util/errors.js'
+import { knownOptions } from '../../util/validate.js'
+
+/** How closely the processes that share a store agree on counts. */
+export interface ConsistencyOptions {
+  /**
+   * How often each process exchanges its counts with Redis: a duration or ms, 10 ms to a minute and at most the window.
+   *
+   * In between it decides by itself, without Redis, on keys that it has decided on twice within such a time.
+   */
+  readonly syncEvery: Duration
+}
+
+const SHORTEST_MS = 10
+const LONGEST_MS = 60_000
+
+const NO_BUCKET =
+  'buckets are counted by Redis alone: use slidingWindow or fixedWindow, or in code a lease, which never exceeds the limit'
+
+/** The algorithms that processes do not count by themselves, each with a replacement. */
+const INSTEAD: ReadonlyMap<Algorithm, string> = new Map([
+  ['gcra', NO_BUCKET],
+  ['tokenBucket', NO_BUCKET],
+  ['leakyBucket', NO_BUCKET],
+  ['slidingLog', 'a log holds each unit: use slidingWindow or fixedWindow, or leave out consistency'],
+  ['concurrency', 'permits are held in Redis: put concurrency into a limiter of its own, without consistency'],
+])
+
+/** @throws SluiceError `INVALID_POLICY` */
+export function relaxedTerms(where: string, consistency: ConsistencyOptions, limits: readonly Limit[]): RelaxedTerms {
+  if (typeof consistency !== 'object' || consistency === null) {
+    invalidPolicy(where, 'consistency', 'an object such as { syncEvery: "100ms" }', consistency)
+  }
+  knownOptions(`${where}: consistency`, consistency, ['syncEvery'])
+  const syncEveryMs = durationMs(`${where}: consistency`, 'syncEvery', consistency.syncEvery)
+  if (syncEveryMs < SHORTEST_MS || syncEveryMs > LONGEST_MS) {
+    invalidPolicy(`${where}: consistency`, 'syncEvery', '10 ms to 1 minute', syncEveryMs)
+  }
+  for (const { algorithm, lease, calendar, reserve, unit } of limits) {
+    if (calendar) {
+      const instead = 'use a window in days such as "30d", or leave out consistency'
+      refuse(where, `windows of the calendar are counted by Redis alone: ${instead}`)
+    }
+    const why = INSTEAD.get(algorithm)
+    if (why !== undefined) refuse(where, why)
+    if (isOwnUnit(unit)) {
+      // Their settlements and meters may charge more than a decision took, which a process would not count before its next exchange.
+      refuse(where, `units by name are counted by Redis alone: put limits of ${unit} into a policy without consistency`)
+    }
+    if (reserve !== undefined)
+      refuse(where, 'expected none beside reserve, which Redis alone keeps exactly. Choose one')
+    if (lease !== undefined) {
+      refuse(
+        where,
+        'expected none beside lease: leases never exceed the limit, relaxed counts of busy keys never wait. Choose one',
+      )
+    }
+  }
+  return Object.freeze({ syncEveryMs })
+}
+
+/**
+ * The same limit, counted in full: admissions of all processes together may exceed the limit, and windows go beyond it as where
+ * refusals count.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function countedInFull(where: string, resolution: Resolution, { syncEveryMs }: RelaxedTerms): Resolution {
+  const { kernel, id, params, report } = resolution
+  const { countInFull } = CELL_KINDS[kernel]
+  if (!countInFull) refuse(where, `a ${kernel} is not counted by processes alone: use slidingWindow or fixedWindow`)
+  if (syncEveryMs > report.windowMs) {
+    invalidPolicy(`${where}: consistency`, 'syncEvery', `at most the window of ${report.windowMs} ms`, syncEveryMs)
+  }
+  return { ...resolution, id: `${id}.relaxed`, params: countInFull(params) }
+}
+
+function refuse(where: string, why: string): never {
+  wrongPolicy(`${where}: consistency: ${why}`)
+}
+
+/** The same limit for a unit that may be settled above its estimate: its counters go beyond the limit. */
+export function countingDebts(resolution: Resolution): Resolution {
+  const { kernel, params } = resolution
+  return { ...resolution, params: CELL_KINDS[kernel].widen?.(params) ?? params }
+}
+
+/**
+ * The same limit for a policy that charges refusals: counters of windows go beyond the limit then, so that each refusal counts
+ * in full. A log needs no more than its newest entries for that. A bucket that is full stays full: its clients could need
+ * months to pay off an excess.
+ *
+ * @throws SluiceError `INVALID_POLICY` for a window with a lease: its units would be admitted while refusals count
+ */
+export function countingRefusals(where: string, resolution: Resolution): Resolution {
+  const { kernel, id, carriedId, params, lease } = resolution
+  const { countRefusals } = CELL_KINDS[kernel]
+  if (!countRefusals) return resolution
+  if (lease) {
+    wrongPolicy(`${where}: lease: expected none on windows beside onDeny: "charge"`)
+  }
+  // A different id: without refusals, counters go up to the limit, and take as many bytes as that needs.
+  return { ...resolution, id: `${id}.refusals`, carriedId: `${carriedId}.refusals`, params: countRefusals(params) }
+}
