@@ -1,6 +1,8 @@
-// `npm run check:structure`: pages for contributors name files and code that exist.
+// `npm run check:structure`: pages for contributors name files and code that exist, and the core imports no more features than
+// are left to take out.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { featureImports, LEFT, problemsOfFeatures } from './lib/feature-imports.js'
 import { missingNames, sourcesOfProject } from './lib/named-code.js'
 import { root } from './lib/project.js'
 import { whenStarted } from './lib/run.js'
@@ -12,6 +14,8 @@ await whenStarted(import.meta.url, () => {
   const problems = PAGES.flatMap((page) =>
     missingNames(readFileSync(join(root, page), 'utf8'), sources).map((problem) => `${page}: ${problem}`),
   )
+  problems.push(...problemsOfFeatures(LEFT, featureImports()))
   if (problems.length > 0) throw new Error(problems.join('\n'))
   console.log(`The files and names on ${PAGES.length} pages for contributors exist`)
+  console.log(`${Object.values(LEFT).flat().length} imports of features by the core are left`)
 })

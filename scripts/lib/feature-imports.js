@@ -1,0 +1,139 @@
+// The imports of features by the rest of the core. The core knows no feature: this list may only become shorter, until it is empty.
+import { readdirSync, readFileSync } from 'node:fs'
+import { join, posix, relative } from 'node:path'
+import { root } from './project.js'
+
+const SRC = join(root, 'packages/core/src')
+const FEATURES = 'features/'
+/** `import … from './x.js'`, `export … from './x.js'` and `import('./x.js')`. */
+const IMPORT = /(?:from|import\() ?'(\.[^']+)'/g
+
+/**
+ * What files of the core import of features, by their path. `index.ts` and `entries/` compose the package.
+ *
+ * @type {Record<string, readonly string[]>}
+ */
+export const LEFT = {
+  'http/adapter/inherit-options.ts': ['bodies/body.ts'],
+  'http/charging/charging.ts': ['bodies/body.ts', 'outcomes/outcomes.ts'],
+  'http/charging/permits.ts': ['bodies/body.ts'],
+  'http/guard/decider.ts': ['bans/request-bans.ts', 'lists/listed-subjects.ts', 'queues/waiter.ts'],
+  'http/guard/finish.ts': ['bodies/response-bytes.ts'],
+  'http/guard/options.ts': ['bodies/response-bytes.ts', 'documents/policy-source.ts', 'lists/options.ts'],
+  'http/guard/parts.ts': [
+    'bans/request-bans.ts',
+    'bodies/response-bytes.ts',
+    'lists/list-sources.ts',
+    'lists/listed-subjects.ts',
+    'queues/wait-queue.ts',
+  ],
+  'http/guard/passage.ts': ['documents/policy-source.ts'],
+  'http/guard/respond.ts': ['queues/wait-turn.ts'],
+  'http/guard/steps.ts': ['bans/request-bans.ts', 'lists/listed-subjects.ts'],
+  'limiter/charge-ledger.ts': ['meters/meter.ts', 'meters/request-meter.ts'],
+  'limiter/engine.ts': [
+    'bans/ban-keeper.ts',
+    'charges/charges-by-id.ts',
+    'queues/booked-turns.ts',
+    'queues/queues-on-store.ts',
+    'queues/wait-queue.ts',
+    'queues/waiter.ts',
+    'queues/waiting.ts',
+  ],
+  'limiter/limiter.ts': [
+    'bans/ban-terms.ts',
+    'bans/block-events.ts',
+    'charges/charges-by-id.ts',
+    'lists/listed-subjects.ts',
+    'queues/acquire-options.ts',
+    'queues/waiter.ts',
+  ],
+  'limiter/options.ts': ['lists/options.ts'],
+  'memory/store.ts': [
+    'bans/block-events.ts',
+    'bans/block-table.ts',
+    'bans/kept-blocks.ts',
+    'bans/memory-bans.ts',
+    'bans/memory-blocks.ts',
+    'bans/persisted-blocks.ts',
+    'charges/memory-charges.ts',
+    'lists/given-list-entries.ts',
+    'lists/given-lists.ts',
+    'lists/kept-list.ts',
+    'lists/memory-lists.ts',
+    'offenders/memory-refusals.ts',
+    'offenders/refusal-log.ts',
+    'records/change-log.ts',
+    'records/memory-changes.ts',
+    'records/recent-refusals.ts',
+  ],
+  'policy/cells.ts': ['leases/lease-terms.ts'],
+  'policy/limits/common.ts': ['leases/lease-terms.ts'],
+  'policy/policy.ts': [
+    'bans/ban-terms.ts',
+    'charges/charge-terms.ts',
+    'leases/lease-terms.ts',
+    'queues/shared-turns-terms.ts',
+    'relaxed/relaxed-terms.ts',
+  ],
+  'policy/state-names.ts': ['relaxed/relaxed-terms.ts'],
+  'policy/tiers.ts': ['bans/ban-terms.ts'],
+  'redis/assemble.ts': [
+    'bans/kept-blocks.ts',
+    'charges/redis-charges.ts',
+    'leases/leases.ts',
+    'lists/given-lists.ts',
+    'lists/redis-lists.ts',
+    'offenders/redis-refusals.ts',
+    'offenders/refusal-log.ts',
+    'records/change-log.ts',
+    'records/recent-refusals.ts',
+    'records/redis-changes.ts',
+    'records/redis-figures.ts',
+    'records/redis-recent-refusals.ts',
+    'relaxed/relaxed.ts',
+  ],
+  'redis/changes/block-changes.ts': ['bans/kept-blocks.ts'],
+  'redis/store.ts': [
+    'lists/given-list-entries.ts',
+    'lists/kept-list.ts',
+    'offenders/refusal-log.ts',
+    'records/kept-state.ts',
+  ],
+  'verdict/decision.ts': ['meters/meter.ts'],
+  'verdict/verdict-of-several.ts': ['meters/meter.ts', 'meters/stream-meter.ts'],
+  'verdict/verdict.ts': ['meters/meter.ts'],
+}
+
+/** @returns {Record<string, string[]>} as `LEFT`, as it is */
+export function featureImports() {
+  const files = readdirSync(SRC, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts') && file.includes('/') && !/^(?:features|entries)\//.test(file))
+    .sort()
+  const imports = files.map((file) => {
+    const all = [...readFileSync(join(SRC, file), 'utf8').matchAll(IMPORT)].map(([, path = '']) =>
+      posix.join(posix.dirname(file), path.replace(/\.js$/, '.ts')),
+    )
+    const ofFeatures = all.filter((path) => path.startsWith(FEATURES)).map((path) => path.slice(FEATURES.length))
+    return /** @type {const} */ ([relative('', file), [...new Set(ofFeatures)].sort()])
+  })
+  return Object.fromEntries(imports.filter(([, paths]) => paths.length > 0))
+}
+
+/**
+ * What differs from the list.
+ *
+ * @param {Record<string, readonly string[]>} left
+ * @param {Record<string, readonly string[]>} found
+ * @returns {string[]}
+ */
+export function problemsOfFeatures(left, found) {
+  const pairs = (/** @type {Record<string, readonly string[]>} */ imports) =>
+    Object.entries(imports).flatMap(([file, paths]) => paths.map((path) => `${file} imports features/${path}`))
+  const known = new Set(pairs(left))
+  const now = new Set(pairs(found))
+  return [
+    ...[...now].filter((pair) => !known.has(pair)).map((pair) => `${pair}: the core imports no feature`),
+    ...[...known].filter((pair) => !now.has(pair)).map((pair) => `no longer: ${pair}: take it out of LEFT`),
+  ]
+}
