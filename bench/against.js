@@ -9,7 +9,7 @@ import { whenStarted } from '../scripts/lib/run.js'
 import { startChild } from './lib/child.js'
 import { ending } from './lib/ending.js'
 import { startCluster, startRedis } from './lib/redis.js'
-import { httpRow, memoryRow, pathsRow, redisRow, waitersRow } from './lib/rows.js'
+import { httpRow, pathsRow, redisRow, waitersRow } from './lib/rows.js'
 import { median, medianInterval } from './lib/stats.js'
 
 /** @typedef {import('./players/redis-policy.js').WrittenLimit} WrittenLimit */
@@ -88,9 +88,6 @@ const ROWS = [
     policy: { consistency: { syncEvery: '100ms' } },
     ...BY_TIME,
   }),
-  memoryRow('exact log'),
-  memoryRow('exact log', { refuses: true }),
-  memoryRow('fixed window'),
   .../** @type {const} */ (['Fastify', 'Koa', 'Express']).flatMap((framework) => [
     httpRow(framework, 'memory'),
     httpRow(framework, 'redis'),

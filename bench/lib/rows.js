@@ -80,22 +80,6 @@ export const redisRow = (
   },
 })
 
-/** @param {string} name @param {{ refuses?: boolean }} [load] whether each key has no room after its first charge @returns {Row} */
-export const memoryRow = (name, { refuses = false } = {}) => ({
-  name: `memory: ${name}${refuses ? ', refused' : ''}`,
-  async costsUs(keep, { player }) {
-    const child = keep(startChild(player('memory')))
-    const load = { keys: 2000, limit: refuses ? 1 : 1000, count: 300_000 }
-    await child.call('join', { name: `sluice, ${name}` })
-    // V8 compiles during the first half a million decisions, and its code differs between processes.
-    for (let round = 0; round < 3; round++) {
-      await child.call('fill', load)
-      await child.call('decide', load)
-    }
-    return nodeAlone((await child.call('decide', { ...load, count: 1_000_000 })).nodeUs)
-  },
-})
-
 /** @param {import('../contestants/http.js').Framework} framework @param {'memory' | 'redis'} where @returns {Row} */
 export const httpRow = (framework, where) => ({
   name: `http: ${framework}, ${where}`,

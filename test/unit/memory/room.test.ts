@@ -10,13 +10,13 @@ import {
   slidingWindow,
 } from '@sluice/core'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
+import { memoryStore } from '../../../packages/core/src/features/memory-store.js'
 import { BucketTable } from '../../../packages/core/src/memory/bucket-table.js'
 import { ConcurrencyTable } from '../../../packages/core/src/memory/concurrency-table.js'
 import { CounterTable } from '../../../packages/core/src/memory/counter-table.js'
 import { KeyedValues } from '../../../packages/core/src/memory/keyed-values.js'
 import { LogTable } from '../../../packages/core/src/memory/log-table.js'
 import { SegmentsTable } from '../../../packages/core/src/memory/segments-table.js'
-import { memoryStore } from '../../../packages/core/src/memory/store.js'
 
 const NOON = 20_000 * 86_400_000 + 43_200_000
 const HOUR = 3_600_000

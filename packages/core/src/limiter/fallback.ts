@@ -1,5 +1,5 @@
+import { memoryStoreBy } from '../features/memory-store.js'
 import { monotonicClock } from '../memory/clock.js'
-import { memoryStoreBy } from '../memory/store.js'
 import { cappedCosts, withReserved } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { planShare, reservedShare } from '../policy/share.js'

@@ -1,4 +1,4 @@
-import { hasDecided } from '../memory/store.js'
+import { hasDecided } from '../memory/counts.js'
 import type { PolicyChoice } from '../policy/policy.js'
 import type { Store } from '../store/store.js'
 import type { LimiterWarning, Warnings } from '../util/warnings.js'
