@@ -148,7 +148,7 @@ const nestApp =
     const guard = rateLimitGuard(options as never)
     const raw = (given: ServerResponse & { raw?: ServerResponse; hijack?(): void }) => {
       given.hijack?.()
-      takeOver?.({ raw: given.raw ?? given, verdict: undefined })
+      takeOver?.({ raw: given.raw ?? given, verdict: undefined, setStatus: () => {} })
     }
     const toResponse: MethodDecorator = (target, key) => Res()(target, key, 0)
     const Raw = classOf('Raw', { raw: [raw, Get('raw'), toResponse] }, Controller())

@@ -64,6 +64,16 @@ export interface Request {
   readonly cost: number | Units
 }
 
+/** How a request comes over HTTP. */
+export interface Sent {
+  /** Its handler writes to the raw response. */
+  readonly raw?: true
+  /** On the connection of this request, if that is open. */
+  readonly behind?: number
+  /** It asks for an upgrade, as to a WebSocket. */
+  readonly upgrade?: true
+}
+
 type Do<What extends string, Fields> = What extends What ? { readonly do: What } & Fields : never
 
 interface Of {
@@ -78,10 +88,16 @@ interface By {
 }
 
 export type Event =
-  | Do<'request' | 'peek', Request>
+  | Do<'request', Request & Sent>
+  | Do<'peek', Request>
   /** The time until the last refusal said that there is room, less `early`. */
   | Do<'wait', { readonly ms: number | 'retry'; readonly early?: number }>
-  | Do<'end', Of & { readonly status: number }>
+  /** The handler ends the response: over HTTP also by an error, or by the end of the connection. */
+  | Do<'end', Of & { readonly status: number; readonly by?: 'error' | 'destroy' }>
+  /** The handler sends the head and the first bytes. */
+  | Do<'begin', Of & { readonly status: number }>
+  /** The client ends its connection. */
+  | Do<'leave', Of & { readonly reset?: true }>
   | Do<'settle', ById & { readonly units: number | Units }>
   | Do<'meter', Of & Stream>
   | Do<'refund' | 'release' | 'renew', ById>
@@ -100,6 +116,8 @@ export interface Stream {
 /** Policies with events in their order. One policy, unless it is a document. */
 export interface Case {
   readonly way: Way
+  /** The framework whose server they are in front of. */
+  readonly server?: string
   readonly policies: readonly PolicyOf[]
   /** How long charges can be changed by their ids. */
   readonly keep?: number

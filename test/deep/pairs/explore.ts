@@ -8,6 +8,8 @@ import { shrink } from './shrink.js'
 
 export interface Terms {
   readonly ways: readonly Case['way'][]
+  /** The framework whose server they are in front of. @default none */
+  readonly server?: string
   readonly makeStore: (clock: () => number) => Store | Promise<Store>
   /** Of the first case; each next case has the next seed. */
   readonly seed: number
@@ -23,11 +25,11 @@ export interface Explored {
 }
 
 /** Plays random cases. Rejects with the smallest program in which product and model disagree. */
-export async function explore({ ways, makeStore, seed, events, without }: Terms): Promise<Explored> {
+export async function explore({ ways, server, makeStore, seed, events, without }: Terms): Promise<Explored> {
   const met = new Map<string, number>()
   let played = 0
   for (let next = seed; played < events; next++) {
-    const of = caseOf(next, ways)
+    const of = caseOf(next, ways, server)
     if (without && HAS[without](of)) continue
     const reasons = rejectionsOf(of)
     try {

@@ -48,6 +48,9 @@ export const HAS: Record<Feature, (of: Case) => boolean> = {
   reset: event('reset'),
   block: event('block'),
   strike: event('strike'),
+  'clients that leave': event('leave'),
+  pipelining: ({ events }) => events.some((each) => 'behind' in each),
+  upgrades: ({ events }) => events.some((each) => 'upgrade' in each),
 }
 
 /** The messages of which one rejects a case, because of pairs in one policy. None if it is accepted. */

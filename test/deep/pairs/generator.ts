@@ -7,15 +7,16 @@ import {
   limitsOf,
   type PolicyOf,
   type Request,
+  type Sent,
   UNITS,
   type Unit,
   type Units,
   unitOf,
 } from './case.js'
 
-/** A random case for each seed. */
-export function caseOf(seed: number, ways: readonly Case['way'][]): Case {
-  return new Generator(seed).case(ways)
+/** A random case for each seed. `server`: what requests come through. */
+export function caseOf(seed: number, ways: readonly Case['way'][], server?: string): Case {
+  return new Generator(seed).case(ways, server)
 }
 
 class Generator {
@@ -25,12 +26,12 @@ class Generator {
     this.#below = randomFrom(seed)
   }
 
-  case(ways: readonly Case['way'][]): Case {
+  case(ways: readonly Case['way'][], server: string | undefined): Case {
     const way = this.#one(ways)
     const count = way === 'document' ? 1 + this.#below(3) : 1
     const policies = this.#times(count, () => this.#policy(way))
     const keep = this.#maybe(6, () => this.#one([5000, 3_600_000]))
-    const made = { way, policies, ...(keep !== undefined && { keep }) }
+    const made = { way, policies, ...(keep !== undefined && { keep }), ...(server !== undefined && { server }) }
     return { ...made, events: this.#times(4 + this.#below(30), () => this.#event(made)) }
   }
 
@@ -134,8 +135,14 @@ class Generator {
       () => ({ do: 'block', client, ms: this.#one([10, 1000, 10_000]) }),
       () => ({ do: 'peek', ...this.#request(of), client }),
     ]
-    if (of.way !== 'limiter') {
-      const end = (): Event => ({ do: 'end', which, status: this.#one([200, 302, 401, 404, 429, 500]) })
+    const status = () => this.#one([200, 302, 401, 404, 429, 500])
+    if (of.server) {
+      const end = (): Event => this.#end(which)
+      const begin = (): Event => ({ do: 'begin', which, status: status() })
+      const leave = (): Event => ({ do: 'leave', which, ...this.#optional(3, { reset: true as const }) })
+      others.push(end, end, end, begin, leave, leave)
+    } else if (of.way !== 'limiter') {
+      const end = (): Event => ({ do: 'end', which, status: status() })
       others.push(end, end, end)
     }
     if (of.way !== 'document' && of.policies.some(({ ban }) => ban)) {
@@ -149,7 +156,7 @@ class Generator {
       others.push(() => ({ do: 'meter', which, ...this.#stream(units) }))
     } else others.push(() => ({ do: 'settle', which, units: 0, ...byId }))
     const kind = this.#below(10)
-    if (kind < 5) return { do: 'request', ...this.#request(of) }
+    if (kind < 5) return { do: 'request', ...this.#request(of), ...(of.server && this.#sent()) }
     if (kind < 7)
       return {
         do: 'wait',
@@ -181,6 +188,18 @@ class Generator {
       priority: this.#below(2),
       cost,
     }
+  }
+
+  #sent(): Sent {
+    if (this.#isOne(8)) return { upgrade: true }
+    const behind = this.#maybe(2, () => this.#below(50))
+    return { ...this.#optional(2, { raw: true as const }), ...(behind !== undefined && { behind }) }
+  }
+
+  #end(which: number): Event {
+    const by = this.#maybe(3, () => this.#one(['error', 'destroy'] as const))
+    if (by === 'error') return { do: 'end', which, by, status: this.#one([401, 404, 429, 500]) }
+    return { do: 'end', which, status: this.#one([200, 302, 401, 404, 429, 500]), ...(by && { by }) }
   }
 
   #units(units: readonly string[]): Units {

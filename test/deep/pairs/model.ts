@@ -101,14 +101,18 @@ export class Model {
     )
   }
 
-  /** Counts the decision on a request, and returns what is expected of a verdict of one policy, and what the request holds then. */
+  /**
+   * Counts the decision on a request, and returns what is expected of a verdict of one policy, and what the request holds then: one
+   * that is refused holds what policies that only report have charged.
+   */
   decided(
     request: Request,
     proceeds: boolean,
     isAllowed: boolean | undefined,
-  ): { held: Held | undefined; expected: Expected | undefined } {
+  ): { held: Held; expected: Expected | undefined } {
     const deciding = this.#deciding(request)
-    if (deciding === 'invalid') return { held: undefined, expected: undefined }
+    if (deciding === 'invalid')
+      return { held: this.#hold(request, []), expected: { allowed: false, reason: 'invalid' } }
     const reporting =
       request.client === undefined
         ? []
@@ -130,15 +134,14 @@ export class Model {
       .filter((p) => refusing === undefined || 'mode' in (this.#policy(p).enforce ?? {}))
       .map((p) => this.#decide(request, p, this.expect(request, p).allowed ?? known(isAllowed)))
     const charges = [...(proceeds ? decided : []), ...reported].flatMap(({ charges }) => charges)
-    const held = {
-      charges,
-      by: request,
-      isReleased: false,
-      hasEnded: false,
-      until: this.now + (this.#case.keep ?? Number.POSITIVE_INFINITY),
-    }
+    return { held: this.#hold(request, charges), expected: [...decided, ...reported][0]?.expected }
+  }
+
+  #hold(by: Request, charges: readonly Charged[]): Held {
+    const until = this.now + (this.#case.keep ?? Number.POSITIVE_INFINITY)
+    const held = { charges, by, isReleased: false, hasEnded: false, until }
     this.#held.push(held)
-    return { held: proceeds ? held : undefined, expected: [...decided, ...reported][0]?.expected }
+    return held
   }
 
   /** What is expected of a decision of one policy, before it is made. */
@@ -237,17 +240,23 @@ export class Model {
     held.isReleased ||= !this.#isUnknown(held)
   }
 
-  /** The response of a request: docs/counting-by-outcome.md, Outcomes that count. Its permits are free. */
+  /** The response of a request is sent. Its permits are free. */
   responded(held: Held, status: number): void {
+    if (held.hasEnded) return
+    this.outcome(held, status)
+    this.release(held)
+  }
+
+  /** The outcome of a request, once. Without a status it counts: docs/counting-by-outcome.md, Outcomes that count. */
+  outcome(held: Held, status: number | undefined): void {
     if (held.hasEnded) return
     held.hasEnded = true
     for (const charged of held.charges) {
       const { count } = charged.policy
-      if (charged.isDone || !count || OUTCOMES[count.only](status)) continue
+      if (charged.isDone || !count || status === undefined || OUTCOMES[count.only](status)) continue
       charged.isDone = true
       this.#refund(held, charged, charged.units)
     }
-    this.release(held)
   }
 
   release(held: Held): void {

@@ -2,32 +2,59 @@ import { EventEmitter } from 'node:events'
 import { setImmediate } from 'node:timers/promises'
 import * as core from '@sluice/core'
 import { createGuard, type Guard } from '@sluice/core/http'
-import { changingPolicies } from '../../support/changing-policies.js'
+import { policies } from '@sluice/policies'
 import { contextOf } from '../../support/context.js'
-import { type Case, costIn, hasReserve, type Kind, type LimitOf, type PolicyOf, type Request, unitsOf } from './case.js'
+import {
+  type Case,
+  costIn,
+  hasReserve,
+  type Kind,
+  type LimitOf,
+  type PolicyOf,
+  type Request,
+  type Sent,
+  unitsOf,
+} from './case.js'
 
 /** What was decided on a request. */
 export interface Decided {
   readonly proceeds: boolean
   readonly verdict: core.Verdict | undefined
   /** Sends the response of a request that proceeded. */
-  end(status: number): Promise<unknown>
+  end(status: number, by?: 'error' | 'destroy'): Promise<unknown>
+  readonly overHttp?: OverHttp
+}
+
+/** A response over HTTP, as its handler and its client treat it. */
+export interface OverHttp {
+  /** Sends the head and the first bytes. */
+  begin(status: number): Promise<void>
+  /** The client ends its connection. */
+  leave(isReset: boolean): Promise<void>
+  /** The head, once it is written. */
+  readonly head: string
 }
 
 /** The policies of a case, as a user makes them. */
 export interface Product {
   readonly limiter: core.Limiter<never>
-  request(request: Request): Promise<Decided>
+  /** `behind`: a request on whose connection it comes, over HTTP. */
+  request(request: Request & Sent, behind?: Decided): Promise<Decided>
   peek(request: Request, policy: number): Promise<core.Verdict>
   close(): Promise<void>
   /** The identity of a client, as methods of its limiter take it. */
   subject(request: Request): never
 }
 
-const KEYS: Record<Kind, core.KeyFunction<Request>> = {
-  client: core.keyed('client', ({ client }: Request) => client),
-  tenant: core.keyed('tenant', ({ tenant }: Request) => tenant),
-  everyone: core.everyone(),
+/** What a request says of itself. */
+type Read = (request: never) => Request
+
+function keysOf(read: Read): Record<Kind, core.KeyFunction<never>> {
+  return {
+    client: core.keyed('client', (request) => read(request).client),
+    tenant: core.keyed('tenant', (request) => read(request).tenant),
+    everyone: core.everyone(),
+  }
 }
 
 const CONSTRUCTORS = {
@@ -40,23 +67,23 @@ const CONSTRUCTORS = {
   tokenBucket: core.tokenBucket,
 }
 
-/** A limit as a user writes it in code. */
-function limitInCode({ algorithm, key, ...options }: LimitOf): core.Limit<Request> {
-  const make = CONSTRUCTORS[algorithm] as (options: object) => core.Limit<Request>
-  return make({ ...options, ...(key && { key: KEYS[key] }) })
-}
-
-function optionsInCode({ limits, tiers, allow, deny, ban, ...rest }: PolicyOf): object {
-  const inCode = (all: readonly LimitOf[]) => all.map(limitInCode)
+/** A policy as a user writes it in code. */
+function optionsInCode({ limits, tiers, allow, deny, ban, ...rest }: PolicyOf, read: Read): object {
+  const keys = keysOf(read)
+  const inCode = (all: readonly LimitOf[]) =>
+    all.map(({ algorithm, key, ...options }) => {
+      const make = CONSTRUCTORS[algorithm] as (options: object) => core.Limit<never>
+      return make({ ...options, ...(key && { key: keys[key] }) })
+    })
   return {
     ...rest,
-    key: KEYS.client,
+    key: keys.client,
     ...(limits && { limits: inCode(limits) }),
     ...(tiers && {
       tiers: Object.fromEntries(Object.entries(tiers).map(([tier, limits]) => [tier, inCode(limits)])),
-      tier: ({ tier }: Request) => tier,
+      tier: (request: never) => read(request).tier,
     }),
-    ...(hasReserve({ limits, tiers }) && { priority: ({ priority }: Request) => priority }),
+    ...(hasReserve({ limits, tiers }) && { priority: (request: never) => read(request).priority }),
     ...(allow && { allow: core.list({ client: allow }) }),
     ...(deny && { deny: core.list({ client: deny }) }),
     ...(ban && { ban: { by: 'client', ...ban } }),
@@ -90,15 +117,34 @@ function named(limits: readonly LimitOf[]): object[] {
   return limits.map((limit, l) => ({ name: `l${l}`, ...limit }))
 }
 
-function resolversOf({ policies }: Case): object {
+function resolversOf({ policies }: Case, read: Read): object {
   const costs = policies.flatMap((policy, p) =>
-    unitsOf(policy).map((unit) => [`p${p}-${unit}`, ({ cost }: Request) => costIn(policy, cost)[unit]] as const),
+    unitsOf(policy).map((unit) => {
+      return [`p${p}-${unit}`, (request: never) => costIn(policy, read(request).cost)[unit]] as const
+    }),
   )
   return {
-    keys: { client: ({ client }: Request) => client, tenant: ({ tenant }: Request) => tenant },
-    tiers: { tier: ({ tier }: Request) => tier },
+    keys: { client: (request: never) => read(request).client, tenant: (request: never) => read(request).tenant },
+    tiers: { tier: (request: never) => read(request).tier },
     costs: Object.fromEntries(costs),
   }
+}
+
+/** The policies of a case as the options of a limiter, and the function that closes them. */
+export async function optionsOf(
+  of: Case,
+  store: core.Store,
+  read: Read,
+): Promise<{ options: object; close(): Promise<void> }> {
+  const common = { store, ...(of.keep !== undefined && { charges: { keep: of.keep } }) }
+  if (of.way === 'document') {
+    const object = { version: 1, ...documentOf(of) }
+    const loaded = await policies.from({ object, ...resolversOf(of, read) } as never)
+    return { options: { policies: loaded, ...common }, close: () => loaded.close() }
+  }
+  const [policy] = of.policies as [PolicyOf]
+  const cost = of.way === 'rateLimit' && { cost: (request: never) => read(request).cost }
+  return { options: { name: 'p', ...optionsInCode(policy, read), ...common, ...cost }, close: async () => {} }
 }
 
 /** Requests over HTTP are no data: identities given by hand are. */
@@ -113,19 +159,34 @@ class Response extends EventEmitter {
   headersSent = true
 }
 
+/** The policies of a case, without a server. */
 export async function productOf(of: Case, store: core.Store): Promise<Product> {
-  const charges = of.keep === undefined ? {} : { charges: { keep: of.keep } }
-  const [policy] = of.policies as [PolicyOf]
-  if (of.way === 'limiter') return withoutHttp({ name: 'p', store, ...optionsInCode(policy), ...charges })
-  if (of.way === 'rateLimit') {
-    const cost = ({ cost }: Request) => cost
-    return overHttp(createGuard({ name: 'p', store, ...optionsInCode(policy), ...charges, cost } as never))
-  }
-  const { guard, loaded } = await changingPolicies(documentOf(of), { store, policies: resolversOf(of), guard: charges })
-  return { ...overHttp(guard as never, of.policies), close: () => loaded.close() }
+  const { options, close } = await optionsOf(of, store, (request) => request)
+  if (of.way === 'limiter') return { ...withoutHttp(options), close }
+  const guard = createGuard(options as never)
+  return { ...byGuard(guard as never), close, ...methodsOf(of, guard.limiter, (request) => new HttpRequest(request)) }
 }
 
-function withoutHttp(options: object): Product {
+/** The methods of a limiter of requests. `make`: a request by hand. */
+export function methodsOf(
+  of: Case,
+  limiter: core.Limiter<never>,
+  make: (request: Request) => object,
+): Pick<Product, 'limiter' | 'peek' | 'subject'> {
+  const subject = (request: Request) => make(request) as never
+  return {
+    limiter,
+    subject,
+    peek(request, p) {
+      const policy = of.policies[p] as PolicyOf
+      if (of.way !== 'document') return limiter.peek(subject(request), { cost: request.cost } as never)
+      const tier = `p${p}${policy.tiers ? `.${request.tier}` : ''}`
+      return limiter.peek(subject(request), { cost: costIn(policy, request.cost), tier } as never)
+    },
+  }
+}
+
+function withoutHttp(options: object): Omit<Product, 'close'> {
   const limiter = core.createLimiter<Request>(options as never)
   const costOf = ({ cost }: Request) => ({ cost }) as never
   return {
@@ -134,18 +195,13 @@ function withoutHttp(options: object): Product {
       const verdict = await limiter.consume(request, costOf(request))
       return { proceeds: verdict.allowed, verdict, end: async () => {} }
     },
-    close: async () => {},
     peek: (request) => limiter.peek(request, costOf(request)),
     subject: (request) => request as never,
   }
 }
 
-/** `policies`: those of a document. */
-function overHttp(guard: Guard<Request>, policies?: readonly PolicyOf[]): Product {
-  const { limiter } = guard
+function byGuard(guard: Guard<Request>): Pick<Product, 'request'> {
   return {
-    limiter: limiter as never,
-    close: async () => {},
     async request(of) {
       const request = new HttpRequest(of)
       const response = new Response()
@@ -158,11 +214,5 @@ function overHttp(guard: Guard<Request>, policies?: readonly PolicyOf[]): Produc
       }
       return { proceeds: proceed, verdict, end }
     },
-    peek(of, p) {
-      const tier = policies && `p${p}${policies[p]?.tiers ? `.${of.tier}` : ''}`
-      const cost = policies ? costIn(policies[p] as PolicyOf, of.cost) : of.cost
-      return limiter.peek(new HttpRequest(of) as never, { cost, ...(tier && { tier }) } as never)
-    },
-    subject: (of) => new HttpRequest(of) as never,
   }
 }

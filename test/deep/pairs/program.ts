@@ -1,8 +1,17 @@
 import { type Case, type Event, hasReserve, type LimitOf, type PolicyOf, type Request } from './case.js'
 import { documentOf } from './product.js'
 
-/** A case as a program that can be pasted into a file beside packages of ours, and prints each step. */
+/** A case as a program that can be pasted into a file beside packages of ours, and prints each step. Over HTTP it is a test beside this file. */
 export function programOf(of: Case): string {
+  if (of.server)
+    return [
+      "import { memoryStore } from '@sluice/core'",
+      "import { test } from 'vitest'",
+      "import { run } from './run.js'",
+      '',
+      `const of = ${text(of)}`,
+      "test('one case', async () => void (await run(of as never, (clock) => memoryStore({ clock }))))",
+    ].join('\n')
   const steps = of.events.flatMap((event) => stepsOf(event, of))
   return [...headOf(of), ...steps, 'await store.close()'].join('\n')
 }
@@ -124,6 +133,7 @@ function stepsOf(event: Event, of: Case): string[] {
       `${one}.response.emit('finish')`,
       'await new Promise(setImmediate)',
     ]
+  if (event.do !== 'meter') return []
   const { unit, length, step, onExhausted, total } = event
   return [
     `const meter = ${one}.verdict.meter('${unit}', ${text({ step, onExhausted })})`,

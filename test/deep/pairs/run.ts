@@ -1,8 +1,10 @@
 import type { Store, Verdict } from '@sluice/core'
-import { type Case, type Event, limitsOf, type Request } from './case.js'
+import { type Case, type Event, limitsOf, type PolicyOf, type Request, type Sent } from './case.js'
 import type { Range } from './count.js'
+import { Exchanges } from './exchanges.js'
 import { type Expected, type Held, Model, Undecided } from './model.js'
-import { type Decided, type Product, productOf } from './product.js'
+import { type Decided, type OverHttp, type Product, productOf } from './product.js'
+import { servedBy } from './server.js'
 
 /** Product and model disagree. */
 export class Finding extends Error {
@@ -23,8 +25,10 @@ const START = 20_000 * 86_400_000
 interface Admitted {
   readonly decided: Decided
   readonly held: Held
-  readonly request: Request
+  readonly request: Request & Sent
 }
+
+type Responding = Extract<Event, { do: 'end' | 'begin' | 'leave' }>
 
 /** Plays a case. Resolves to the number of its steps. */
 export async function run(of: Case, makeStore: (clock: () => number) => Store | Promise<Store>): Promise<number> {
@@ -32,7 +36,7 @@ export async function run(of: Case, makeStore: (clock: () => number) => Store | 
   const store = await makeStore(() => model.now)
   const closing: { close(): Promise<void> }[] = [store]
   try {
-    const product = await rejecting(() => productOf(of, store))
+    const product = await rejecting(() => (of.server ? servedBy(of, store) : productOf(of, store)))
     closing.push(product)
     const player = new Player(of, product, model)
     for (const [i, event] of of.events.entries()) {
@@ -64,17 +68,22 @@ function isInvalid(error: unknown): boolean {
   return (error as { code?: unknown } | undefined)?.code === 'INVALID_POLICY'
 }
 
+/** docs/responses-and-headers.md and docs/keys-and-proxies.md. */
+const STATUSES: Readonly<Record<string, number>> = { denied: 403, invalid: 400 }
+
 class Player {
   readonly #of: Case
   readonly #product: Product
   readonly #model: Model
   readonly #admitted: Admitted[] = []
+  readonly #exchanges: Exchanges | undefined
   #last: Verdict | undefined
 
   constructor(of: Case, product: Product, model: Model) {
     this.#of = of
     this.#product = product
     this.#model = model
+    this.#exchanges = of.server ? new Exchanges(model) : undefined
   }
 
   async play(event: Event): Promise<void> {
@@ -99,9 +108,12 @@ class Player {
     }
   }
 
-  async #request(request: Request): Promise<void> {
+  async #request({ behind: which, ...request }: Request & Sent): Promise<void> {
+    const earlier = which === undefined ? undefined : this.#admitted[which % Math.max(1, this.#admitted.length)]
+    const behind =
+      earlier && !request.upgrade && this.#exchanges?.takesMore(earlier.decided) ? earlier.decided : undefined
     const before = this.#model.mayProceed(request)
-    const decided = await this.#product.request(request)
+    const decided = await this.#product.request(request, behind)
     if (decided.verdict) this.#last = decided.verdict
     check('proceeds', decided.proceeds, before)
     const { held, expected } = this.#model.decided(
@@ -110,7 +122,29 @@ class Player {
       this.#of.way === 'document' ? undefined : decided.verdict?.allowed,
     )
     if (decided.verdict && expected && this.#of.way !== 'document') compare(decided.verdict, expected)
-    if (held && decided.verdict) this.#admitted.push({ decided, held, request })
+    if (decided.overHttp && this.#exchanges) {
+      this.#exchanges.add(decided, held, behind, request.upgrade === true)
+      if (!decided.proceeds) this.#exchanges.end(decided, this.#checkedRefusal(decided.overHttp, expected))
+    }
+    if (decided.proceeds && (decided.verdict || this.#exchanges)) this.#admitted.push({ decided, held, request })
+  }
+
+  /** The status of a refusal, whose head shows what is expected. */
+  #checkedRefusal({ head }: OverHttp, expected: Expected | undefined): number {
+    const status = Number(head.split(' ')[1])
+    // Of several policies decided later, no page says which refuses first.
+    if (this.#of.way === 'document') return status
+    check('status', status, STATUSES[expected?.reason ?? ''] ?? 429)
+    const { limits = [], retryAfterMs } = expected ?? {}
+    const left = [...(/^RateLimit: (.*)/im.exec(head)?.[1] ?? '').matchAll(/;r=(\d+)/g)]
+    check('members of RateLimit', left.length, limits.length)
+    for (const [i, { remaining }] of limits.entries()) between(`r of RateLimit[${i}]`, Number(left[i]?.[1]), remaining)
+    const sent = /^Retry-After: (\d+)/im.exec(head)?.[1]
+    // Of permits, it is an estimate: docs/queues-and-shaping.md, Requests in flight.
+    if (limitsOf(this.#of.policies[0] as PolicyOf).some(({ algorithm }) => algorithm === 'concurrency')) return status
+    const seconds = retryAfterMs?.map((ms) => Math.max(1, Math.ceil(ms / 1000))) as Range | undefined
+    between('Retry-After', sent === undefined ? undefined : Number(sent), seconds)
+    return status
   }
 
   async #peek(request: Request): Promise<void> {
@@ -145,12 +179,17 @@ class Player {
   async #change(event: Exclude<Event, { client?: string } | { do: 'wait' | 'request' | 'peek' }>, one: Admitted) {
     const { limiter } = this.#product
     const { held, decided, request } = one
-    const verdict = decided.verdict as Verdict
+    if (event.do === 'end' || event.do === 'begin' || event.do === 'leave') {
+      if (this.#exchanges) await this.#respond(event, one, this.#exchanges)
+      else if (event.do === 'end') {
+        await decided.end(event.status)
+        this.#model.responded(held, event.status)
+      }
+    }
+    const { verdict } = decided
+    if (!verdict) return
     const id = 'byId' in event && event.byId && this.#of.keep !== undefined ? verdict.id : undefined
-    if (event.do === 'end') {
-      await decided.end(event.status)
-      this.#model.responded(held, event.status)
-    } else if (event.do === 'settle') {
+    if (event.do === 'settle') {
       if (id === undefined) await verdict.settle(event.units as never)
       else await limiter.settle(id, event.units as never)
       this.#model.settleAll(held, event.units, id !== undefined)
@@ -168,6 +207,27 @@ class Player {
       this.#model.renew(held)
     } else if (event.do === 'meter') await this.#stream(event, held, verdict)
     await this.#peek({ ...request, cost: limitsOf(this.#of.policies[0] as never).some(({ unit }) => unit) ? {} : 1 })
+  }
+
+  async #respond(event: Responding, { decided, request }: Admitted, exchanges: Exchanges): Promise<void> {
+    const overHttp = decided.overHttp as OverHttp
+    if (event.do === 'leave') {
+      if (!exchanges.canLeave(decided)) return
+      await overHttp.leave(event.reset === true)
+      exchanges.close(decided)
+    } else if (event.do === 'begin') {
+      if (!exchanges.canBegin(decided)) return
+      await overHttp.begin(event.status)
+      exchanges.begin(decided, event.status)
+    } else if (event.by === 'destroy') {
+      if (!exchanges.isConnected(decided)) return
+      await decided.end(event.status, event.by)
+      exchanges.close(decided)
+    } else if (exchanges.canEnd(decided)) {
+      const status = request.upgrade && event.status === 200 ? 101 : event.status
+      await decided.end(status, event.by)
+      exchanges.end(decided, status)
+    }
   }
 
   async #stream(event: Extract<Event, { do: 'meter' }>, held: Held, verdict: Verdict): Promise<void> {

@@ -6,9 +6,9 @@ import type { Limiter, Verdict } from '@sluice/core'
 import * as express from '@sluice/express'
 import * as fastify from '@sluice/fastify'
 import * as koa from '@sluice/koa'
-import makeExpress, { type Express } from 'express'
+import makeExpress, { type Express, type Request, type Response } from 'express'
 import makeExpress4 from 'express4'
-import makeFastify, { type FastifyInstance } from 'fastify'
+import makeFastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify'
 import Koa from 'koa'
 import type { AnyOptions } from './app.js'
 import { appsByEffort } from './by-effort.js'
@@ -18,6 +18,8 @@ export interface Handling {
   /** The raw response, of HTTP/1 or HTTP/2. */
   readonly raw: ServerResponse
   readonly verdict: Verdict | undefined
+  /** Sets the status in the framework's own way. */
+  setStatus(status: number): void
 }
 
 export interface PermitHandlers {
@@ -45,9 +47,14 @@ const expressApp =
     const app = make()
     const limiters = options.map((each) => express.rateLimit(each as never))
     for (const limiter of limiters) app.use(limiter)
-    app.all('/raw', (req, res) => takeOver({ raw: res, verdict: req.rateLimit }))
+    const handling = (req: Request, res: Response): Handling => ({
+      raw: res,
+      verdict: req.rateLimit,
+      setStatus: (status) => void res.status(status),
+    })
+    app.all('/raw', (req, res) => takeOver(handling(req, res)))
     app.all('/', (req, res, next) => {
-      answer({ raw: res, verdict: req.rateLimit }).then((body) => {
+      answer(handling(req, res)).then((body) => {
         if (typeof body === 'string') res.send(body)
         else body.pipe(res).on('close', () => body.destroy())
       }, next)
@@ -64,7 +71,10 @@ const koaApp =
     const limiters = options.map((each) => koa.rateLimit(each as never))
     for (const limiter of limiters) app.use(limiter)
     app.use(async (ctx) => {
-      const handling = { raw: ctx.res, verdict: ctx.state.rateLimit }
+      const setStatus = (status: number) => {
+        ctx.status = status
+      }
+      const handling = { raw: ctx.res, verdict: ctx.state.rateLimit, setStatus }
       if (ctx.path === '/raw') {
         ctx.respond = false
         takeOver(handling)
@@ -79,11 +89,16 @@ const fastifyApp =
     const { answer, takeOver } = { ...idle, ...handlers }
     const app = make()
     for (const each of options) await app.register(fastify.rateLimit, each as never)
+    const handling = (request: FastifyRequest, reply: FastifyReply): Handling => ({
+      raw: reply.raw,
+      verdict: request.rateLimit,
+      setStatus: (status) => void reply.code(status),
+    })
     app.all('/raw', (request, reply) => {
       reply.hijack()
-      takeOver({ raw: reply.raw, verdict: request.rateLimit })
+      takeOver(handling(request, reply))
     })
-    app.all('/', (request, reply) => answer({ raw: reply.raw, verdict: request.rateLimit }))
+    app.all('/', (request, reply) => answer(handling(request, reply)))
     await app.ready()
     return { server: app.server, limiter: app.rateLimit.limiter as never }
   }
