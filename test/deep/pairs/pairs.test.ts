@@ -1,7 +1,9 @@
 import { memoryStore, redisStore } from '@sluice/core'
-import { describe, expect, test } from 'vitest'
+import { afterAll, describe, expect, test } from 'vitest'
+import { clusterClients } from '../../support/clients.js'
 import { byEffort } from '../../support/effort.js'
 import { insist } from '../../support/outages.js'
+import { startCluster } from '../../support/redis-cluster.js'
 import { redisForTests } from '../../support/redis-for-tests.js'
 import type { Way } from './case.js'
 import { type Explored, explore } from './explore.js'
@@ -17,6 +19,14 @@ const TIMES = Number(process.env.SLUICE_RUNS ?? byEffort({ usual: 1, full: 100 }
 const LEAST_MET = byEffort({ usual: 10, full: 1000 })
 
 const { client } = await redisForTests()
+const cluster = await startCluster()
+const ofCluster = clusterClients['ioredis 6 Cluster'](cluster)
+afterAll(async () => {
+  ofCluster.close()
+  await cluster.stop()
+})
+await ofCluster.ready
+
 // A refusal from the deny cache reports other limits as they were, up to a second earlier.
 const ON_REDIS = { timeout: 5000, denyCache: false } as const
 
@@ -26,12 +36,17 @@ const STORES = {
     await client.flushall()
     return insist(redisStore(client, { ...ON_REDIS, clock }))
   },
+  async 'a cluster'(clock: () => number) {
+    await cluster.flush()
+    return insist(redisStore(ofCluster.client, { ...ON_REDIS, clock }))
+  },
 }
 
 /** The events to try. Each on Redis is a round trip, and requests that wait for the outcome of others wait for a ms. */
 const EVENTS: Record<keyof typeof STORES, Record<Way, number>> = {
   memory: { limiter: 15_000, rateLimit: 5000, document: 3000 },
   Redis: { limiter: 1500, rateLimit: 800, document: 800 },
+  'a cluster': { limiter: 1000, rateLimit: 500, document: 500 },
 }
 
 const met = new Map<string, number>()
@@ -41,13 +56,14 @@ function note(explored: Explored): void {
 }
 
 describe.each(Object.entries(STORES))('a client gets what an independent model says, on %s', (name, makeStore) => {
+  const seed = SEED + Object.keys(STORES).indexOf(name) * 1_000_000
   const events = Object.entries(EVENTS[name as keyof typeof STORES]) as [Way, number][]
 
   test.each(events)('whatever features meet: %s', async (way, events) => {
     // On Redis, processes exchange relaxed counts by timers, which turn no clock: see test/redis/relaxed.
     const without = name === 'memory' ? undefined : 'consistency'
-    const explored = await explore({ ways: [way], makeStore, seed: SEED, events: events * TIMES, without })
-    console.log(`${name}, ${way}: ${explored.events} events, seeds from ${SEED}`)
+    const explored = await explore({ ways: [way], makeStore, seed, events: events * TIMES, without })
+    console.log(`${name}, ${way}: ${explored.events} events, seeds from ${seed}`)
     note(explored)
   })
 })
@@ -58,7 +74,7 @@ const OVER_HTTP = byEffort({ usual: IN_MERGE, full: SERVERS }).entries()
 
 describe.each([...OVER_HTTP])('a client gets what an independent model says, over HTTP (%i: %s)', (s, server) => {
   test.each(['rateLimit', 'document'] as const)('however requests come and responses end: %s', async (way) => {
-    const seed = SEED + s * 1_000_000
+    const seed = SEED + (3 + s) * 1_000_000
     const explored = await explore({ ways: [way], server, makeStore: STORES.memory, seed, events: 500 * TIMES })
     console.log(`${server}, ${way}: ${explored.events} events, seeds from ${seed}`)
     note(explored)
