@@ -1,5 +1,5 @@
 import { wrongPolicy } from '../util/errors.js'
-import type { RedisStore as Store } from './store.js'
+import type { RedisStore as Store } from './redis-store.js'
 
 /** A store that `redisStore(client)` made. */
 export type RedisStore = Store
