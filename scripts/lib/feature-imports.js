@@ -14,107 +14,59 @@ const IMPORT = /(?:from|import\() ?'(\.[^']+)'/g
  * @type {Record<string, readonly string[]>}
  */
 export const LEFT = {
-  "http/adapter/inherit-options.ts": [
-    "bodies/body.ts"
+  'http/adapter/inherit-options.ts': ['bodies/body.ts'],
+  'http/charging/charging.ts': ['bodies/body.ts', 'outcomes/outcomes.ts'],
+  'http/charging/permits.ts': ['bodies/body.ts'],
+  'http/guard/decider.ts': ['bans/request-bans.ts', 'lists/listed-subjects.ts', 'queues/waiter.ts'],
+  'http/guard/finish.ts': ['bodies/response-bytes.ts'],
+  'http/guard/options.ts': ['bodies/response-bytes.ts', 'documents/policy-source.ts', 'lists/options.ts'],
+  'http/guard/parts.ts': [
+    'bans/request-bans.ts',
+    'bodies/response-bytes.ts',
+    'lists/list-sources.ts',
+    'lists/listed-subjects.ts',
+    'memory-store.ts',
+    'queues/wait-queue.ts',
   ],
-  "http/charging/charging.ts": [
-    "bodies/body.ts",
-    "outcomes/outcomes.ts"
+  'http/guard/passage.ts': ['documents/policy-source.ts'],
+  'http/guard/respond.ts': ['queues/wait-turn.ts'],
+  'http/guard/steps.ts': ['bans/request-bans.ts', 'lists/listed-subjects.ts'],
+  'limiter/charge-ledger.ts': ['meters/meter.ts', 'meters/request-meter.ts'],
+  'limiter/engine.ts': [
+    'bans/ban-keeper.ts',
+    'charges/charges-by-id.ts',
+    'queues/booked-turns.ts',
+    'queues/queues-on-store.ts',
+    'queues/wait-queue.ts',
+    'queues/waiter.ts',
+    'queues/waiting.ts',
   ],
-  "http/charging/permits.ts": [
-    "bodies/body.ts"
+  'limiter/fallback.ts': ['memory-store.ts'],
+  'limiter/limiter.ts': [
+    'bans/ban-terms.ts',
+    'bans/block-events.ts',
+    'charges/charges-by-id.ts',
+    'lists/listed-subjects.ts',
+    'memory-store.ts',
+    'queues/acquire-options.ts',
+    'queues/waiter.ts',
   ],
-  "http/guard/decider.ts": [
-    "bans/request-bans.ts",
-    "lists/listed-subjects.ts",
-    "queues/waiter.ts"
+  'limiter/options.ts': ['lists/options.ts'],
+  'policy/cells.ts': ['leases/lease-terms.ts'],
+  'policy/limits/common.ts': ['leases/lease-terms.ts'],
+  'policy/policy.ts': [
+    'bans/ban-terms.ts',
+    'charges/charge-terms.ts',
+    'leases/lease-terms.ts',
+    'queues/shared-turns-terms.ts',
+    'relaxed/relaxed-terms.ts',
   ],
-  "http/guard/finish.ts": [
-    "bodies/response-bytes.ts"
-  ],
-  "http/guard/options.ts": [
-    "bodies/response-bytes.ts",
-    "documents/policy-source.ts",
-    "lists/options.ts"
-  ],
-  "http/guard/parts.ts": [
-    "bans/request-bans.ts",
-    "bodies/response-bytes.ts",
-    "lists/list-sources.ts",
-    "lists/listed-subjects.ts",
-    "memory-store.ts",
-    "queues/wait-queue.ts"
-  ],
-  "http/guard/passage.ts": [
-    "documents/policy-source.ts"
-  ],
-  "http/guard/respond.ts": [
-    "queues/wait-turn.ts"
-  ],
-  "http/guard/steps.ts": [
-    "bans/request-bans.ts",
-    "lists/listed-subjects.ts"
-  ],
-  "limiter/charge-ledger.ts": [
-    "meters/meter.ts",
-    "meters/request-meter.ts"
-  ],
-  "limiter/engine.ts": [
-    "bans/ban-keeper.ts",
-    "charges/charges-by-id.ts",
-    "queues/booked-turns.ts",
-    "queues/queues-on-store.ts",
-    "queues/wait-queue.ts",
-    "queues/waiter.ts",
-    "queues/waiting.ts"
-  ],
-  "limiter/fallback.ts": [
-    "memory-store.ts"
-  ],
-  "limiter/limiter.ts": [
-    "bans/ban-terms.ts",
-    "bans/block-events.ts",
-    "charges/charges-by-id.ts",
-    "lists/listed-subjects.ts",
-    "memory-store.ts",
-    "queues/acquire-options.ts",
-    "queues/waiter.ts"
-  ],
-  "limiter/options.ts": [
-    "lists/options.ts"
-  ],
-  "policy/cells.ts": [
-    "leases/lease-terms.ts"
-  ],
-  "policy/limits/common.ts": [
-    "leases/lease-terms.ts"
-  ],
-  "policy/policy.ts": [
-    "bans/ban-terms.ts",
-    "charges/charge-terms.ts",
-    "leases/lease-terms.ts",
-    "queues/shared-turns-terms.ts",
-    "relaxed/relaxed-terms.ts"
-  ],
-  "policy/state-names.ts": [
-    "relaxed/relaxed-terms.ts"
-  ],
-  "policy/tiers.ts": [
-    "bans/ban-terms.ts"
-  ],
-  "redis/changes/block-changes.ts": [
-    "bans/kept-blocks.ts"
-  ],
-  "verdict/decision.ts": [
-    "meters/meter.ts"
-  ],
-  "verdict/verdict-of-several.ts": [
-    "meters/meter.ts",
-    "meters/stream-meter.ts"
-  ],
-  "verdict/verdict.ts": [
-    "meters/meter.ts"
-  ]
+  'policy/state-names.ts': ['relaxed/relaxed-terms.ts'],
+  'policy/tiers.ts': ['bans/ban-terms.ts'],
+  'redis/changes/block-changes.ts': ['bans/kept-blocks.ts'],
+  'verdict/decision.ts': ['meters/meter.ts'],
+  'verdict/verdict-of-several.ts': ['meters/meter.ts', 'meters/stream-meter.ts'],
+  'verdict/verdict.ts': ['meters/meter.ts'],
 }
 
 /** @returns {Record<string, string[]>} as `LEFT`, as it is */

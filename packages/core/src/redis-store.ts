@@ -1,7 +1,7 @@
 import { assemble } from './features/redis-parts.js'
+import { RedisStore } from './features/redis-store.js'
 import type { RedisClient } from './redis/clients/connect.js'
 import type { RedisStoreOptions } from './redis/options.js'
-import { RedisStore } from './features/redis-store.js'
 
 /**
  * A store in Redis, shared by every process and machine that uses the same server or cluster.

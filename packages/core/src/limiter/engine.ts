@@ -121,21 +121,7 @@ export class Engine<Subject> {
 
   /** Decides, and charges every limit if all have room. `op` replaces the policy's own, for a peek. */
   decide(resolved: Resolved<Subject>, cost: Cost, options: DecisionOptions, op?: Op): Verdict | Promise<Verdict> {
-    const { policy, plan, priority } = resolved
-    // Nearly every decision. A separate method decides all others, as V8 inlines only methods of this size.
-    const isAsResolved = cost === 1 && op === undefined && options.fresh !== true && options.turn === undefined
-    return isAsResolved && plan.needsOnlyCosts
-      ? this.#decideOn(resolved, this.#decidedBy(policy, priority, undefined))
-      : this.#decideInFull(resolved, cost, options, op)
-  }
-
-  #decideInFull(
-    resolved: Resolved<Subject>,
-    cost: Cost,
-    options: DecisionOptions,
-    op?: Op,
-  ): Verdict | Promise<Verdict> {
-    const { policy, identities, value, priority } = resolved
+    const { policy, identities, priority } = resolved
     const plan = resolved.plan.calendars ? planNow(resolved.plan, this.store) : resolved.plan
     const reserved = plan.reserves && reservedFor(plan, plan.reserves, priority)
     const costs = cost === 1 && plan.takesOnes ? plan.ones : costsOf(policy.where, plan, cost, options, op, reserved)
@@ -147,7 +133,6 @@ export class Engine<Subject> {
         : undefined
     // Not by spreading, which costs a microsecond.
     const request = requestOf(own, plan, identities, costs)
-    request.value = value
     request.needs = needs
     request.permitId = plan.hasPermits ? `${holder}.${(permits++).toString(36)}` : ''
     request.fresh = options.fresh === true

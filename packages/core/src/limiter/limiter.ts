@@ -5,11 +5,10 @@ import { hasLists, ListedSubjects, type ListSources } from '../features/lists/li
 import { memoryStore } from '../features/memory-store.js'
 import { type AcquireOptions, acquireOptions } from '../features/queues/acquire-options.js'
 import { WaitExceeded } from '../features/queues/waiter.js'
-import { type Cost, checkedCost, type Units } from '../policy/costs.js'
+import { checkedCost, type Units } from '../policy/costs.js'
 import { isPlainObject } from '../policy/given-identities.js'
 import type { LimitForm } from '../policy/limit-form.js'
 import type { Limit } from '../policy/limits/limit.js'
-import type { Resolved } from '../policy/policy.js'
 import { Subjects } from '../policy/subjects.js'
 import { choosePolicy } from '../policy/tiers.js'
 import type { IdentityByKind, KeyValue } from '../store/identity.js'
@@ -22,7 +21,7 @@ import { propertyOf } from '../util/property-of.js'
 import { knownOptions, optionalFunction } from '../util/validate.js'
 import { warnOnRejection } from '../util/warn-on-rejection.js'
 import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
-import type { MaybePromise } from '../util/when-known.js'
+import { type MaybePromise, whenKnown } from '../util/when-known.js'
 import { type Decision, isCharged, isHeld } from '../verdict/decision.js'
 import { type BanReport, DECISION, PARTS, Verdict } from '../verdict/verdict.js'
 import { Engine, type Resolver } from './engine.js'
@@ -471,11 +470,12 @@ export class Limiter<Subject = string> {
     const { cost = 1, tier, priority } = options
     const units = cost === 1 ? cost : checkedCost(this.#engine.policy, cost)
     const listed = this.#listed && this.#decideListed(this.#listed, subject, options, op)
-    if (listed) return listed
-    const resolved = this.#subjects.resolve(subject, tier, priority)
-    return resolved instanceof Promise
-      ? this.#decideLater(resolved, units, options, op)
-      : this.#engine.decide(resolved, units, decisionOptions(options), op)
+    return (
+      listed ??
+      whenKnown(this.#subjects.resolve(subject, tier, priority), (resolved) =>
+        this.#engine.decide(resolved, units, decisionOptions(options), op),
+      )
+    )
   }
 
   /** The verdict of a list, or undefined where none matches. */
@@ -485,27 +485,7 @@ export class Limiter<Subject = string> {
     options: CostOptions,
     op: Op | undefined,
   ): MaybePromise<Verdict> | undefined {
-    return pending ? this.#decideAfter(pending, subject, options, op) : this.#decideByList(subject)
-  }
-
-  // Separate methods, because they make closures: V8 would allocate for those in each call of `#decide`.
-  #decideAfter(
-    pending: Promise<unknown>,
-    subject: Subject,
-    options: CostOptions,
-    op: Op | undefined,
-  ): Promise<Verdict> {
-    return pending.then(() => this.#decide(subject, options, op))
-  }
-
-  #decideLater(
-    resolved: Promise<Resolved<Subject>>,
-    cost: Cost,
-    options: CostOptions,
-    op: Op | undefined,
-  ): Promise<Verdict> {
-    const own = decisionOptions(options)
-    return resolved.then((known) => this.#engine.decide(known, cost, own, op))
+    return pending ? pending.then(() => this.#decide(subject, options, op)) : this.#decideByList(subject)
   }
 }
 

@@ -75,7 +75,7 @@ export class Counts implements MemoryLayer {
   }
 
   reset(plan: Plan, identities: readonly string[]): void {
-    const { tables, values } = this.#base.states.placesOf({ plan, identities, value: undefined })
+    const { tables, values } = this.#base.states.placesOf({ plan, identities })
     for (const [c, table] of tables.entries()) table.forget(values[(plan.cells[c] as Cell).identity] as string)
   }
 

@@ -43,8 +43,23 @@ export class States implements Swept {
     return this.#tables.evicted
   }
 
+  /** The locations for a request, whose identities may be of other kinds than the plan names. */
+  placesOf({ plan, identities }: Pick<StoreRequest, 'plan' | 'identities'>): Places {
+    const own = this.#tablesFor(plan)
+    const { starts } = plan
+    if (identities.every((text, i) => text.startsWith(starts[i] as string))) {
+      return { tables: own, values: identities.map((text, i) => text.slice((starts[i] as string).length)) }
+    }
+    const tables = plan.cells.map((cell, c) => {
+      const text = identities[cell.identity] as string
+      const start = text.slice(0, afterKind(text))
+      return start === starts[cell.identity] ? (own[c] as Table) : this.#tableOf(plan, cell, start)
+    })
+    return { tables, values: identities.map((text) => text.slice(afterKind(text))) }
+  }
+
   /** The tables of a plan for the kinds that it names. */
-  tablesFor(plan: Plan): readonly Table[] {
+  #tablesFor(plan: Plan): readonly Table[] {
     if (plan === this.#lastPlan) return this.#lastTables
     let tables = this.#byPlan.get(plan)
     if (!tables) {
@@ -54,20 +69,6 @@ export class States implements Swept {
     this.#lastPlan = plan
     this.#lastTables = tables
     return tables
-  }
-
-  /** The locations for a request of any kinds. */
-  placesOf(request: Pick<StoreRequest, 'plan' | 'identities' | 'value'>): Places {
-    const { plan, identities } = request
-    const value = givenValue(request)
-    const own = this.tablesFor(plan)
-    if (value !== undefined) return { tables: own, values: [value] }
-    const tables = plan.cells.map((cell, c) => {
-      const text = identities[cell.identity] as string
-      const start = text.slice(0, afterKind(text))
-      return start === plan.starts[cell.identity] ? (own[c] as Table) : this.#tableOf(plan, cell, start)
-    })
-    return { tables, values: identities.map((text) => text.slice(afterKind(text))) }
   }
 
   /** Each kind has a separate table, so that equal values of two kinds never meet. */
@@ -107,17 +108,4 @@ export class States implements Swept {
     this.#byPlan = new WeakMap()
     this.#lastPlan = undefined
   }
-}
-
-/**
- * The value of a request's only identity. A store that passed it on may have replaced only the identity: its length shows
- * that without a read of the text.
- */
-export function givenValue({
-  plan: { starts },
-  identities,
-  value,
-}: Pick<StoreRequest, 'plan' | 'identities' | 'value'>): string | undefined {
-  if (value === undefined) return undefined
-  return (identities[0] as string).length === (starts[0] as string).length + value.length ? value : undefined
 }

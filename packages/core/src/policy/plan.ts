@@ -11,8 +11,6 @@ export interface ReadablePlan extends Plan {
   readonly hasPermits: boolean
   /** Whether it is one limit, which is no queueing one and spreads no times: nearly every plan. */
   readonly isSimple: boolean
-  /** Whether decisions at a cost of 1 need nothing but that cost: no bytes, reserves, permits, strikes or kept charges. */
-  readonly needsOnlyCosts: boolean
   /** Costs of 1 for every cell: nearly every request's. */
   readonly ones: readonly number[]
   /** Which cell each limit of `resolved` is counted in. */
@@ -41,7 +39,6 @@ type Derived =
   | 'positions'
   | 'hasPermits'
   | 'isSimple'
-  | 'needsOnlyCosts'
   | 'ones'
   | 'units'
   | 'takesOnes'
@@ -64,7 +61,6 @@ export function readablePlan(own: Omit<ReadablePlan, Derived>): ReadablePlan {
     reports: resolved.length,
     positions: resolved.map((limit) => inResult.indexOf(limit)),
     isSimple: resolved.length === 1 && !first?.queue && first?.spreadMs === undefined && !sharesTurns,
-    needsOnlyCosts: takesOnes && !hasPermits && !reserving && !onCalendar && !own.ban && !own.keeps,
     hasPermits,
     ones: cells.map(() => 1),
     units,

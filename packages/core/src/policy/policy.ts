@@ -22,7 +22,6 @@ import {
   type QuotaUnit,
   type RelaxedTerms,
   type SharesTurns,
-  type StoreRequest,
 } from '../store/store.js'
 import { isOwnUnit } from '../store/units.js'
 import { type Duration, durationMs, durationText, spanMs } from '../util/duration.js'
@@ -147,13 +146,11 @@ export interface PolicyChoice<Subject> {
   inPlaceOf(policy: Policy<Subject>, subject: Subject): MaybePromise<Policy<Subject> | undefined>
 }
 
-/**
- * A request as a policy resolves it. It is the store's request of one unit per limit, so that nearly every one is sent as it
- * is: a second object takes 7 % of a decision in memory.
- */
-export interface Resolved<Subject> extends StoreRequest {
+/** A request as a policy resolves it. */
+export interface Resolved<Subject> {
   readonly policy: Policy<Subject>
   readonly plan: ReadablePlan
+  readonly identities: readonly string[]
   readonly priority: number
 }
 
@@ -180,11 +177,6 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   readonly units: ReadonlySet<QuotaUnit>
   readonly keeps: KeepTerms | undefined
   readonly ban: Ban | undefined
-  /**
-   * Whether requests differ in the value of one key, and in nothing else: nearly every policy. Without a path of their own,
-   * decisions in memory take 12 % longer, or more.
-   */
-  readonly differsByKeyAlone: boolean
   readonly #keyOf: readonly number[]
   readonly #tier: TierOf | undefined
   readonly #sharesTurns: SharesTurns | undefined
@@ -231,9 +223,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     }
 
     const values = this.limits.flatMap(valuesOf)
-    const fixed = values.every((value) => typeof value !== 'function')
-    this.#static = fixed ? this.#planFor(values) : undefined
-    this.differsByKeyAlone = fixed && this.keys.length === 1 && this.priority === undefined
+    this.#static = values.every((value) => typeof value !== 'function') ? this.#planFor(values) : undefined
   }
 
   /** Not a property: requests to stores have their policy, and must have no circles for those that make JSON of them. */
@@ -329,20 +319,6 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     knownPlan?: ReadablePlan | Promise<ReadablePlan>,
     knownPriority?: number,
   ): Resolved<Subject> | Promise<Resolved<Subject>> {
-    const isKnown = knownIdentities !== undefined || knownPlan !== undefined || knownPriority !== undefined
-    return this.differsByKeyAlone && !isKnown
-      ? this.resolveByKey(subject, context)
-      : this.#resolveInFull(subject, context, knownIdentities, knownPlan, knownPriority)
-  }
-
-  /** A separate method, as V8 inlines only small ones, and nearly every request is resolved by its key. */
-  #resolveInFull(
-    subject: Subject,
-    context: HttpContext<Subject>,
-    knownIdentities: readonly string[] | undefined,
-    knownPlan: ReadablePlan | Promise<ReadablePlan> | undefined,
-    knownPriority: number | undefined,
-  ): Resolved<Subject> | Promise<Resolved<Subject>> {
     let identities: readonly string[] | Promise<readonly string[]> | undefined = knownIdentities
     let plan = knownPlan
     let priority: number | Promise<number>
@@ -358,56 +334,14 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       throw error
     }
     if (!(identities instanceof Promise || plan instanceof Promise || priority instanceof Promise)) {
-      return this.#resolved(identities, undefined, plan, priority)
+      return { policy: this, identities, plan, priority }
     }
-    return Promise.all([identities, plan, priority]).then(([known, ...all]) => this.#resolved(known, undefined, ...all))
-  }
-
-  #resolved(
-    identities: readonly string[],
-    value: string | undefined,
-    plan: ReadablePlan,
-    priority: number,
-  ): Resolved<Subject> {
-    const { consume: op } = this
-    // As `requestOf`, with the fields of its own.
-    return {
-      op,
-      plan,
-      identities,
-      value,
-      costs: plan.ones,
-      needs: undefined,
-      permitId: '',
-      fresh: false,
-      strike: undefined,
-      turn: undefined,
-      charge: undefined,
-      keep: undefined,
+    return Promise.all([identities, plan, priority]).then(([identities, plan, priority]) => ({
       policy: this,
+      identities,
+      plan,
       priority,
-    }
-  }
-
-  /** Where `differsByKeyAlone`. */
-  resolveByKey(subject: Subject, context: HttpContext<Subject>): MaybePromise<Resolved<Subject>> {
-    // Not by destructuring, which is so much code that V8 would not inline this method.
-    const key = this.keys[0]
-    const value: unknown = key ? key(subject, context) : subject
-    // An argument that is itself a promise: the caller forgot to await it.
-    if (key && typeof value !== 'string' && isThenable(value)) return this.#resolveByLateKey(value, context)
-    return this.resolveByValue(value, context)
-  }
-
-  /** A separate method, because it makes a closure: V8 would allocate for that in each call of `resolveByKey`. */
-  #resolveByLateKey(value: PromiseLike<unknown>, context: HttpContext<Subject>): Promise<Resolved<Subject>> {
-    return Promise.resolve(value).then((late) => this.resolveByValue(late, context))
-  }
-
-  /** The same for the value of that key. */
-  resolveByValue(given: unknown, context: HttpContext<Subject>): Resolved<Subject> {
-    const value = checkedKey(this.where, given, context !== undefined)
-    return this.#resolved([this.starts[0] + value], value, this.#static as ReadablePlan, 0)
+    }))
   }
 
   /** Policies of options stay. */

@@ -28,16 +28,9 @@ export class Subjects<Subject> {
   readonly #replacement: ReplacementKey<Subject> | undefined
   readonly #namesIdentity: (subject: unknown) => boolean
   readonly #areTexts: boolean
-  /** The policy, where it is always the same and requests differ by one key alone: 5 % of a decision in memory. */
-  readonly #byKey: Policy<Subject> | undefined
-  /** The same, where a text is the key itself. */
-  readonly #byText: Policy<Subject> | undefined
 
   constructor(policy: PolicyChoice<Subject>, { namesIdentity, areTexts, replacement }: SubjectsOptions<Subject>) {
     this.policy = policy
-    const [first] = policy.all
-    this.#byKey = first === policy && first.differsByKeyAlone ? first : undefined
-    this.#byText = areTexts && !namesIdentity('') ? this.#byKey : undefined
     this.#replacement = replacement
     this.#namesIdentity = namesIdentity
     this.#areTexts = areTexts
@@ -74,24 +67,10 @@ export class Subjects<Subject> {
    * @throws SluiceError `INVALID_KEY`, `INVALID_POLICY`
    */
   resolve(subject: Subject, tier?: string, priority?: number): MaybePromise<Resolved<Subject>> {
-    if (this.#byText && typeof subject === 'string' && tier === undefined && priority === undefined) {
-      return this.#byText.resolveByValue(subject, NO_CONTEXT)
-    }
-    if (!this.#namesIdentity(subject)) {
-      if (this.#byKey && tier === undefined && priority === undefined) {
-        return this.#byKey.resolveByKey(subject, NO_CONTEXT)
-      }
-      const own = this.policy.of(subject, NO_CONTEXT, tier)
-      return own instanceof Promise
-        ? this.#resolveLater(own, subject, priority)
-        : own.resolve(subject, NO_CONTEXT, undefined, undefined, priority)
-    }
-    return this.#resolveGiven(subject, tier, priority)
-  }
-
-  /** A separate method, because it makes a closure: V8 would allocate for that in each call of `resolve`. */
-  #resolveLater(own: Promise<Policy<Subject>>, subject: Subject, priority?: number): Promise<Resolved<Subject>> {
-    return own.then((policy) => policy.resolve(subject, NO_CONTEXT, undefined, undefined, priority))
+    if (this.#namesIdentity(subject)) return this.#resolveGiven(subject, tier, priority)
+    return whenKnown(this.policy.of(subject, NO_CONTEXT, tier), (policy) =>
+      policy.resolve(subject, NO_CONTEXT, undefined, undefined, priority),
+    )
   }
 
   #resolveGiven(subject: Subject, tier?: string, priority?: number): MaybePromise<Resolved<Subject>> {

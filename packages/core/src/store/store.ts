@@ -213,12 +213,6 @@ export interface StoreRequest {
   readonly op: Op
   readonly plan: Plan
   readonly identities: readonly string[]
-  /**
-   * The only identity, without the plan's prefix. V8 copies joined texts on first read: with the identity alone, a
-   * decision in memory takes 18 % more CPU (3 pairs). A store that needs the whole text ignores this field. Omit it
-   * when you pass a request on with another identity.
-   */
-  readonly value: string | undefined
   /** Units per cell, whole, 0 or more. */
   readonly costs: readonly number[]
   /** Units per cell that must have room; absent if no cell needs more room than its cost. */
@@ -327,7 +321,6 @@ export function requestOf(
     op,
     plan,
     identities,
-    value: undefined,
     costs,
     needs: undefined,
     permitId: '',

@@ -68,7 +68,7 @@ export class Figures {
    */
   decided(context: RecordContext, verdict: Verdict, now: number, ms: number, proceeds: boolean): void {
     const decision = decisionIn(verdict)
-    const { plan, identities, value: only } = decision.request
+    const { plan, identities } = decision.request
     const isRefused = !verdict.allowed
     const { policies, decisions } = this.#ofPlan(plan as ReadablePlan)
     const rows = this.#rows
@@ -81,7 +81,7 @@ export class Figures {
       for (let i = 0; i < subjects.length; i++) {
         const subject = subjects[i] as Subject
         const { identity, start, table, column } = subject
-        const value = only ?? valueIn(identities[identity] as string, start)
+        const value = valueIn(identities[identity] as string, start)
         const row = table === this.addresses && value === this.#address ? this.#row : table.rowOf(value)
         if (table.count(row, column)) policy.clientsSeen++
         rows[i] = row

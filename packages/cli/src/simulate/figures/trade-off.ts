@@ -70,9 +70,9 @@ export class Candidate {
     const given = request.plan as ReadablePlan
     const plan = planNow(this.#planFor(given), { clock: () => now })
     const costs = request.costs === given.ones ? plan.ones : costsFor(plan, given, request.costs)
-    const { op, identities, value } = request
+    const { op, identities } = request
     this.#now = now
-    return !this.#store.decide({ op, plan, identities, value, costs, permitId: '', fresh: false }, now).allowed
+    return !this.#store.decide({ op, plan, identities, costs, permitId: '', fresh: false }, now).allowed
   }
 
   refused(place: number): void {

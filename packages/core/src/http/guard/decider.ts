@@ -4,7 +4,7 @@ import type { WaitOptions } from '../../features/queues/waiter.js'
 import type { Engine, Resolver } from '../../limiter/engine.js'
 import { type DecisionOptions, NO_OPTIONS } from '../../limiter/options.js'
 import type { Cost } from '../../policy/costs.js'
-import { Policy, type PolicyChoice, type Resolved } from '../../policy/policy.js'
+import type { Policy, PolicyChoice, Resolved } from '../../policy/policy.js'
 import type { CostFunction } from '../../policy/request-cost.js'
 import type { HttpContext } from '../../request/context.js'
 import { PEEK } from '../../store/store.js'
@@ -97,18 +97,7 @@ export class Decider<Request> {
   ): MaybePromise<Verdict | undefined> {
     const options = this.#optionsFor(context)
     const cost = requestCost(choice, units)
-    const resolved = this.#resolve(context, choice)
-    if (resolved instanceof Promise) return this.#decideLater(resolved, cost, options)
-    return resolved && this.#decideOn(resolved, cost, options)
-  }
-
-  // These are methods of their own, as they make closures: V8 would allocate for these in every request.
-  #decideLater(
-    pending: Promise<Resolved<Request> | undefined>,
-    cost: Cost,
-    options: DecisionOptions,
-  ): Promise<Verdict | undefined> {
-    return pending.then((resolved) => resolved && this.#decideOn(resolved, cost, options))
+    return whenKnown(this.#resolve(context, choice), (resolved) => resolved && this.#decideOn(resolved, cost, options))
   }
 
   #decideOn(resolved: Resolved<Request>, cost: Cost, options: DecisionOptions): Verdict | Promise<Verdict> {
@@ -167,31 +156,13 @@ export class Decider<Request> {
   }
 
   #resolve(context: HttpContext<Request>, choice: PolicyChoice<Request>): MaybePromise<Resolved<Request> | undefined> {
-    const policy = choice instanceof Policy ? choice : choice.of(context.request, context)
-    return policy instanceof Promise ? this.#resolveLater(policy, context) : this.#resolveBy(policy, context)
-  }
-
-  #resolveLater(
-    pending: Promise<Policy<Request>>,
-    context: HttpContext<Request>,
-  ): Promise<Resolved<Request> | undefined> {
-    return pending.then((policy) => this.#resolveBy(policy, context))
-  }
-
-  #resolveBy(policy: Policy<Request>, context: HttpContext<Request>): MaybePromise<Resolved<Request> | undefined> {
     const { request } = context
-    if (policy.differsByKeyAlone && !this.#by.anonymous) return policy.resolve(request, context)
-    const identities = identitiesOf(policy, context, this.#by.anonymous)
-    if (identities instanceof Promise) return this.#resolveWith(identities, policy, context)
-    return identities && policy.resolve(request, context, identities)
-  }
-
-  #resolveWith(
-    pending: Promise<string[] | undefined>,
-    policy: Policy<Request>,
-    context: HttpContext<Request>,
-  ): Promise<Resolved<Request> | undefined> {
-    return pending.then((identities) => identities && policy.resolve(context.request, context, identities))
+    return whenKnown(choice.of(request, context), (policy) =>
+      whenKnown(
+        identitiesOf(policy, context, this.#by.anonymous),
+        (identities) => identities && policy.resolve(request, context, identities),
+      ),
+    )
   }
 
   #optionsFor(context: HttpContext<Request>): DecisionOptions {

@@ -176,7 +176,6 @@ function partRequests(request: StoreRequest, parts: readonly Part[]): StoreReque
       op,
       plan,
       identities: identities.map((i) => request.identities[i] as string),
-      value: undefined,
       costs: cells.map((i) => request.costs[i] as number),
       needs: needs && cells.map((i) => needs[i] as number),
       permitId,
