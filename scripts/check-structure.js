@@ -2,6 +2,7 @@
 // are left to take out.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { codeLinesOf } from './lib/code-lines.js'
 import { featureImports, LEFT, problemsOfFeatures } from './lib/feature-imports.js'
 import { missingNames, sourcesOfProject } from './lib/named-code.js'
 import { root } from './lib/project.js'
@@ -17,5 +18,8 @@ await whenStarted(import.meta.url, () => {
   problems.push(...problemsOfFeatures(LEFT, featureImports()))
   if (problems.length > 0) throw new Error(problems.join('\n'))
   console.log(`The files and names on ${PAGES.length} pages for contributors exist`)
+  const { features = 0, redis = 0, ...core } = codeLinesOf(join(root, 'packages/core/src'))
+  const rest = Object.values(core).reduce((sum, lines) => sum + lines, 0)
+  console.log(`Code lines of packages/core: ${features} in features, ${redis} in redis, ${rest} in all else`)
   console.log(`${Object.values(LEFT).flat().length} imports of features by the core are left`)
 })

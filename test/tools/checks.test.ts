@@ -7,6 +7,7 @@ import { problemsOfBundles } from '../../scripts/check-bundles.js'
 import { problemsOfContents, problemsOfErrors, problemsOfTypes } from '../../scripts/check-packages.js'
 import { patternsIn, problemOfPattern } from '../../scripts/check-patterns.js'
 import { problemsOfSizes, sizesIn } from '../../scripts/check-sizes.js'
+import { codeLinesIn } from '../../scripts/lib/code-lines.js'
 import { problemsOfCompletions } from '../../scripts/lib/editor.js'
 import { problemsOfFeatures } from '../../scripts/lib/feature-imports.js'
 import { missingNames } from '../../scripts/lib/named-code.js'
@@ -35,6 +36,11 @@ describe('names on pages', () => {
   ])('%s', (page, problems) => {
     expect(missingNames(page, sources)).toEqual(problems)
   })
+})
+
+test('code lines are those without comments and blank lines', () => {
+  const text = ['/** One. */', 'const a = 1 // two', '', '/**', ' * Three.', ' */', '// four', 'const b = 2'].join('\n')
+  expect(codeLinesIn(text)).toBe(2)
 })
 
 test('an import of a feature by the core that is not listed is a problem, and one that is listed and gone', () => {
