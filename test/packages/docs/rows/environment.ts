@@ -9,7 +9,7 @@ const ends: (() => unknown)[] = []
 
 /** Stops the clock, so that times in headers are the same in each run. */
 export function stopClock(): void {
-  vi.useFakeTimers({ toFake: ['Date', 'performance'], now: new Date('2026-01-01T00:00:00Z') })
+  vi.useFakeTimers({ toFake: ['Date', 'performance', 'hrtime'], now: new Date('2026-01-01T00:00:00Z') })
 }
 
 export const passMs = (ms: number) => vi.advanceTimersByTime(ms)
@@ -29,9 +29,14 @@ export async function stopRedis(): Promise<void> {
   await (await server)?.stop()
 }
 
-/** A client of an empty Redis, whose clock runs. */
+/** A client of an empty Redis, in real time: what is the same microsecond is one entry to koa-ratelimit. */
 export async function redis(): Promise<Redis> {
   vi.useRealTimers()
+  return stoppedRedis()
+}
+
+/** The same, with a clock that is turned by hand for all but Redis itself. */
+export async function stoppedRedis(): Promise<Redis> {
   server ??= startRedis()
   const { port } = await server
   const client = connect(port)
@@ -55,7 +60,9 @@ function connect(port: number): Redis {
   return client
 }
 
+/** Decides by the clock of Redis, which nothing stops. */
 export function storeOn(client: Redis, options: RedisStoreOptions = { timeout: 5000, connectTimeout: 5000 }): Store {
+  vi.useRealTimers()
   const store = redisStore(client, options)
   onEnd(() => store.close())
   return store

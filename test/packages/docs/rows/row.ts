@@ -96,7 +96,7 @@ export const paths = (...all: string[]): Sent[] => all.map((path) => ({ path }))
 
 export const ips = (...all: string[]): Sent[] => all.map((ip) => ({ ip }))
 
-export const users = (...all: string[]): Sent[] => all.map((user) => ({ headers: user === '' ? {} : { user } }))
+export const users = (...all: string[]): Sent[] => all.map((user) => (user === '' ? {} : { headers: { user } }))
 
 /** The message of the error that something throws. */
 export async function errorOf(run: Look): Promise<string> {
