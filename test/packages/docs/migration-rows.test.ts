@@ -4,12 +4,14 @@ import { endRow, stopClock, stopRedis } from './rows/environment.js'
 import { ROWS as express } from './rows/express-rate-limit.js'
 import { ROWS as fastify } from './rows/fastify-rate-limit.js'
 import { ROWS as koa } from './rows/koa-ratelimit.js'
+import { ROWS as nest } from './rows/nestjs-throttler.js'
 import { closeAll, type Rows, type Tried } from './rows/row.js'
 
 const PAGES: Readonly<Record<string, Rows>> = {
   'migrating-from-express-rate-limit.md': express,
   'migrating-from-fastify-rate-limit.md': fastify,
   'migrating-from-koa-ratelimit.md': koa,
+  'migrating-from-nestjs-throttler.md': nest,
 }
 
 beforeEach(stopClock)
