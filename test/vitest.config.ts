@@ -33,6 +33,7 @@ const ALONE = [
   'http/slow-stream.test.ts',
   'metrics/',
   'packages/docs/documents.test.ts',
+  'packages/docs/migration-rows.test.ts',
   'redis/breaker.test.ts',
   'redis/events.test.ts',
   'redis/figures.test.ts',

@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { byEffort } from '../../support/effort.js'
 import { endRow, stopClock, stopRedis } from './rows/environment.js'
 import { ROWS as express } from './rows/express-rate-limit.js'
 import { ROWS as fastify } from './rows/fastify-rate-limit.js'
 import { ROWS as koa } from './rows/koa-ratelimit.js'
 import { ROWS as nest } from './rows/nestjs-throttler.js'
+import { ROWS as flexible } from './rows/rate-limiter-flexible.js'
 import { closeAll, type Rows, type Tried } from './rows/row.js'
 
 const PAGES: Readonly<Record<string, Rows>> = {
@@ -12,6 +14,7 @@ const PAGES: Readonly<Record<string, Rows>> = {
   'migrating-from-fastify-rate-limit.md': fastify,
   'migrating-from-koa-ratelimit.md': koa,
   'migrating-from-nestjs-throttler.md': nest,
+  'migrating-from-rate-limiter-flexible.md': flexible,
 }
 
 beforeEach(stopClock)
@@ -36,7 +39,7 @@ function read(page: string): { text: string; cells: string[] } {
 const show = (seen: unknown) => (typeof seen === 'string' ? seen : JSON.stringify(seen))
 const table: string[] = []
 afterAll(() => {
-  if (process.env.SLUICE_TABLE) console.log(table.join('\n'))
+  if (byEffort({ usual: false, full: true })) console.log(table.join('\n'))
 })
 
 describe.each(Object.entries(PAGES))('%s', (page, rows) => {
@@ -49,11 +52,10 @@ describe.each(Object.entries(PAGES))('%s', (page, rows) => {
     expect(Object.keys(rows).sort()).toEqual([...new Set(cells)].sort())
   })
 
-  test.each(tried)('%s', async (cell, { peer, ours, shows, page }) => {
+  test.each(tried)('%s', async (cell, { peer, ours, shows, words }) => {
     const seen = { peer: await peer(), ours: await ours() }
-    table.push(`| ${cell} | ${show(seen.peer)} | ${show(seen.ours)} |`)
-    if (process.env.SLUICE_TABLE === 'only') return
+    table.push(`| ${page} | ${cell} | ${show(seen.peer)} | ${show(seen.ours)} |`)
     expect(seen).toEqual(shows)
-    if (page !== undefined) expect(text).toContain(page)
+    if (words !== undefined) expect(text).toContain(words)
   })
 })

@@ -12,6 +12,12 @@ export function stopClock(): void {
   vi.useFakeTimers({ toFake: ['Date', 'performance', 'hrtime'], now: new Date('2026-01-01T00:00:00Z') })
 }
 
+/** For what waits: with the clock stopped, it would wait for ever. */
+export const inRealTime = (run: () => unknown) => (): unknown => {
+  vi.useRealTimers()
+  return run()
+}
+
 export const passMs = (ms: number) => vi.advanceTimersByTime(ms)
 
 /** What a row leaves open. */
@@ -42,6 +48,16 @@ export async function stoppedRedis(): Promise<Redis> {
   const client = connect(port)
   await client.flushall()
   return client
+}
+
+/** While Redis keeps each command that writes waiting. On a connection of its own: the others wait. */
+export async function whileHung(run: () => Promise<unknown>): Promise<unknown> {
+  await (await server)?.call('CLIENT', 'PAUSE', 60_000, 'WRITE')
+  try {
+    return await run()
+  } finally {
+    await (await server)?.call('CLIENT', 'UNPAUSE')
+  }
 }
 
 /** For a store on a Redis that is away. */

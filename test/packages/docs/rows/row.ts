@@ -11,7 +11,7 @@ export interface Tried {
   readonly ours: Look
   readonly shows: { readonly peer: unknown; readonly ours: unknown }
   /** Where they differ, the words of the page that say so. */
-  readonly page?: string
+  readonly words?: string
 }
 
 /** A row that cannot be run, and why. */
@@ -29,11 +29,11 @@ export const same = (peer: Look, ours: Look, both: unknown): Tried => ({
 })
 
 /** The page must say that they differ, in these words. */
-export const differs = (peer: Look, ours: Look, shows: Tried['shows'], page: string): Tried => ({
+export const differs = (peer: Look, ours: Look, shows: Tried['shows'], words: string): Tried => ({
   peer,
   ours,
   shows,
-  page,
+  words,
 })
 
 export const untried = (why: string): Untried => ({ why })
