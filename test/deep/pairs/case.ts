@@ -76,20 +76,25 @@ export interface Sent {
 
 type Do<What extends string, Fields> = What extends What ? { readonly do: What } & Fields : never
 
+interface At {
+  /** The process that does it. @default the first */
+  readonly at?: number
+}
 interface Of {
   /** The number of an admitted request, modulo those so far. */
   readonly which: number
 }
-interface ById extends Of {
+/** Without an id, the process does it that has admitted the request. */
+interface ById extends Of, At {
   readonly byId?: true
 }
-interface By {
+interface By extends At {
   readonly client: string
 }
 
 export type Event =
-  | Do<'request', Request & Sent>
-  | Do<'peek', Request>
+  | Do<'request', Request & Sent & At>
+  | Do<'peek', Request & At>
   /** The time until the last refusal said that there is room, less `early`. */
   | Do<'wait', { readonly ms: number | 'retry'; readonly early?: number }>
   /** The handler ends the response: over HTTP also by an error, or by the end of the connection. */
@@ -118,6 +123,8 @@ export interface Case {
   readonly way: Way
   /** The framework whose server they are in front of. */
   readonly server?: string
+  /** How many processes limit requests, by a store each, on one Redis. @default 1 */
+  readonly processes?: number
   readonly policies: readonly PolicyOf[]
   /** How long charges can be changed by their ids. */
   readonly keep?: number

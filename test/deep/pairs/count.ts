@@ -18,6 +18,8 @@ export interface Entry {
   isPassed: boolean
   /** Whether a part of a later settlement may have been forgiven: such a charge is not refunded. docs/units.md, Settle the actual units. */
   mayBeForgiven: boolean
+  /** The process whose reset has cleared it. */
+  clearedBy: number | undefined
   /** Units that had room. A refusal that is charged fills a bucket, and no more is charged later: docs/guarantees.md, Charged refusals. */
   readonly fitting: number
 }
@@ -49,6 +51,9 @@ function roomOf(limit: LimitOf): Room {
   }
 }
 
+/** What no verdict showed, although the model cannot know it: the rest of a case says nothing. */
+export class Undecided extends Error {}
+
 /** What one limit counts of one identity: each charge, and what is left of it. */
 export class Count {
   readonly limit: LimitOf
@@ -56,6 +61,8 @@ export class Count {
   readonly capacity: number
   readonly #room: Room
   readonly #entries: Entry[] = []
+  /** Whether a process has refunded units of others. Each refund may do so then. */
+  #isMixed = false
 
   constructor(limit: LimitOf, identity: string) {
     this.limit = limit
@@ -84,6 +91,7 @@ export class Count {
       most: { at: now, cost, ...(isDebt && { isDebt }) },
       least: { at: now, cost, ...(isDebt && { isDebt }) },
       isPassed: false,
+      clearedBy: undefined,
       mayBeForgiven: false,
     }
     const earlier = [...this.#entries]
@@ -116,10 +124,19 @@ export class Count {
     entry.least.cost = this.limit.algorithm === 'slidingLog' ? 0 : least
   }
 
-  /** Refunds so many units of a charge. */
-  refund(entry: Entry, units: number, now: number): void {
+  /** Charges at most so many units, as there is room. */
+  fillPartly(now: number, units: number): void {
+    const most = Math.min(units, Math.ceil(this.room(now)[1]))
+    if (most > 0) this.charge(now, most).least.cost = 0
+  }
+
+  /** Refunds so many units of a charge, by the process that made it. */
+  refund(entry: Entry, units: number, now: number, by: number): void {
+    if (units === 0) return
     const at = this.#entries.indexOf(entry)
-    if (at < 0 || units === 0) return
+    this.#isMixed ||= at < 0 && entry.clearedBy !== undefined && entry.clearedBy !== by
+    if (this.#isMixed) this.#refundOthers(entry, units)
+    if (at < 0) return
     const later = this.#entries.slice(at + 1)
     let left = units
     // A log does not tell units of one ms apart. Where later units have replaced these, it may refund the later ones: docs/guarantees.md, Refunds and resets.
@@ -136,7 +153,20 @@ export class Count {
       each.least.cost = Math.min(each.least.cost, each.fitting)
     }
     // A window without units is over: the next request begins another.
-    if (this.limit.anchor === 'first-request' && this.room(now)[0] === this.capacity) this.reset()
+    if (this.limit.anchor === 'first-request' && this.room(now)[0] === this.capacity) this.reset(undefined)
+  }
+
+  /**
+   * A process does not know of resets by others. Its refund of a charge that one has cleared may return units that were charged later:
+   * docs/guarantees.md, Refunds and resets.
+   */
+  #refundOthers({ least: { at } }: Entry, units: number): void {
+    const { algorithm, anchor } = this.limit
+    // A log knows the ms of a charge.
+    const alike = this.#entries.filter(({ least }) => algorithm !== 'slidingLog' || least.at === at)
+    if (algorithm === 'concurrency' || alike.length === 0) return
+    if (anchor === 'first-request') throw new Undecided()
+    for (const { least } of alike) least.cost = Math.max(0, least.cost - units)
   }
 
   /**
@@ -167,8 +197,9 @@ export class Count {
     }
   }
 
-  reset(): void {
-    this.#entries.length = 0
+  reset(by: number | undefined): void {
+    for (const entry of this.#entries.splice(0)) entry.clearedBy = by
+    this.#isMixed = false
   }
 
   /** In a log, units beyond the limit replace the oldest: docs/units.md, Settle the actual units. */

@@ -1,16 +1,17 @@
-import type { Store } from '@sluice/core'
 import type { Case } from './case.js'
 import { FEATURES, type Feature, HAS, rejectionsOf } from './features.js'
 import { caseOf } from './generator.js'
 import { programOf } from './program.js'
-import { Finding, Rejected, run } from './run.js'
+import { Finding, type MakeStore, Rejected, run } from './run.js'
 import { shrink } from './shrink.js'
 
 export interface Terms {
   readonly ways: readonly Case['way'][]
   /** The framework whose server they are in front of. @default none */
   readonly server?: string
-  readonly makeStore: (clock: () => number) => Store | Promise<Store>
+  /** How many processes. @default 1 */
+  readonly processes?: number
+  readonly makeStore: MakeStore
   /** Of the first case; each next case has the next seed. */
   readonly seed: number
   readonly events: number
@@ -25,11 +26,11 @@ export interface Explored {
 }
 
 /** Plays random cases. Rejects with the smallest program in which product and model disagree. */
-export async function explore({ ways, server, makeStore, seed, events, without }: Terms): Promise<Explored> {
+export async function explore({ ways, server, processes, makeStore, seed, events, without }: Terms): Promise<Explored> {
   const met = new Map<string, number>()
   let played = 0
   for (let next = seed; played < events; next++) {
-    const of = caseOf(next, ways, server)
+    const of = caseOf(next, ways, { ...(server && { server }), ...(processes && { processes }) })
     if (without && HAS[without](of)) continue
     const reasons = rejectionsOf(of)
     try {

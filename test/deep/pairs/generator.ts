@@ -14,9 +14,9 @@ import {
   unitOf,
 } from './case.js'
 
-/** A random case for each seed. `server`: what requests come through. */
-export function caseOf(seed: number, ways: readonly Case['way'][], server?: string): Case {
-  return new Generator(seed).case(ways, server)
+/** A random case for each seed. `where`: what its requests come through. */
+export function caseOf(seed: number, ways: readonly Case['way'][], where: Pick<Case, 'server' | 'processes'>): Case {
+  return new Generator(seed).case(ways, where)
 }
 
 class Generator {
@@ -26,19 +26,21 @@ class Generator {
     this.#below = randomFrom(seed)
   }
 
-  case(ways: readonly Case['way'][], server: string | undefined): Case {
+  case(ways: readonly Case['way'][], where: Pick<Case, 'server' | 'processes'>): Case {
     const way = this.#one(ways)
     const count = way === 'document' ? 1 + this.#below(3) : 1
     const policies = this.#times(count, () => this.#policy(way))
     const keep = this.#maybe(6, () => this.#one([5000, 3_600_000]))
-    const made = { way, policies, ...(keep !== undefined && { keep }), ...(server !== undefined && { server }) }
-    return { ...made, events: this.#times(4 + this.#below(30), () => this.#event(made)) }
+    const made = { way, policies, ...(keep !== undefined && { keep }), ...where }
+    const { processes = 1 } = where
+    const at = () => (processes > 1 ? { at: this.#below(processes) } : {})
+    return { ...made, events: this.#times(4 + this.#below(30), () => ({ ...this.#event(made), ...at() })) }
   }
 
   #policy(way: Case['way']): PolicyOf {
     const isRelaxed = this.#isOne(10)
     const units = isRelaxed ? [] : (this.#maybe(2, () => UNITS.slice(0, 1 + this.#below(2))) ?? [])
-    const hasReserve = way !== 'document' && !isRelaxed && this.#isOne(6)
+    const hasReserve = way !== 'document' && !isRelaxed && this.#isOne(4)
     const limits = () =>
       this.#times(this.#one([1, 1, 2, 3]), (l) => this.#limit(way, units, hasReserve, l > 0, isRelaxed))
     const hasTiers = this.#isOne(8)

@@ -1,6 +1,6 @@
 import { BanOracle } from '../../support/oracle/bans.js'
 import { type Case, costIn, type LimitOf, type PolicyOf, type Request, type Units, unitOf } from './case.js'
-import { Count, type Entry, type Range } from './count.js'
+import { Count, type Entry, type Range, Undecided } from './count.js'
 
 /**
  * What a client may get, by docs/guarantees.md and the pages of the features: the least and the most. It shares no code with the
@@ -33,6 +33,8 @@ interface Charged {
   readonly units: number
   /** Undefined where nothing was charged. */
   readonly entry: Entry | undefined
+  /** Whether the policy has refused the request, which it only reports. Only a meter charges then: docs/units.md, Meter a stream. */
+  readonly isRefused: boolean
   /** Whether it is settled or refunded. */
   isDone: boolean
 }
@@ -41,6 +43,7 @@ interface Charged {
 export interface Held {
   readonly charges: readonly Charged[]
   readonly by: Request
+  readonly process: number
   isReleased: boolean
   hasEnded: boolean
   /** When its id expires. */
@@ -109,10 +112,11 @@ export class Model {
     request: Request,
     proceeds: boolean,
     isAllowed: boolean | undefined,
+    process = 0,
   ): { held: Held; expected: Expected | undefined } {
     const deciding = this.#deciding(request)
     if (deciding === 'invalid')
-      return { held: this.#hold(request, []), expected: { allowed: false, reason: 'invalid' } }
+      return { held: this.#hold(request, [], process), expected: { allowed: false, reason: 'invalid' } }
     const reporting =
       request.client === undefined
         ? []
@@ -134,12 +138,12 @@ export class Model {
       .filter((p) => refusing === undefined || 'mode' in (this.#policy(p).enforce ?? {}))
       .map((p) => this.#decide(request, p, this.expect(request, p).allowed ?? known(isAllowed)))
     const charges = [...(proceeds ? decided : []), ...reported].flatMap(({ charges }) => charges)
-    return { held: this.#hold(request, charges), expected: [...decided, ...reported][0]?.expected }
+    return { held: this.#hold(request, charges, process), expected: [...decided, ...reported][0]?.expected }
   }
 
-  #hold(by: Request, charges: readonly Charged[]): Held {
+  #hold(by: Request, charges: readonly Charged[], process: number): Held {
     const until = this.now + (this.#case.keep ?? Number.POSITIVE_INFINITY)
-    const held = { charges, by, isReleased: false, hasEnded: false, until }
+    const held = { charges, by, process, isReleased: false, hasEnded: false, until }
     this.#held.push(held)
     return held
   }
@@ -172,15 +176,20 @@ export class Model {
     const policy = this.#policy(p)
     const before = this.expect(request, p)
     const isByLimits = before.delayMs !== undefined
-    if (!isByLimits) return { charges: [], expected: before }
+    const isListed = !isByLimits && before.retryAfterMs === undefined
+    if (isListed) return { charges: [], expected: before }
     const needs = this.#needs(policy, p, request)
+    const refused = needs.map(({ count, unit }) => {
+      return { policy, count, unit, units: 0, entry: undefined, isRefused: true, isDone: false }
+    })
+    if (!isByLimits) return { charges: isReported(policy) ? refused : [], expected: before }
     const isPossible = before.reason !== 'impossible'
     const isCharged = isAllowed || (policy.onDeny === 'charge' && isPossible)
     const charges = isCharged ? needs.map((need) => this.#charge(policy, need, isAllowed)) : []
     const ban = !isAllowed && isPossible && !isReported(policy) ? this.#strike(policy, p, request) : undefined
     // The charge of a refusal is never settled or refunded, also where it is only reported.
     return {
-      charges: isAllowed ? charges : [],
+      charges: isAllowed ? charges : isReported(policy) ? refused : [],
       expected: ban ?? { ...before, ...this.#reports(needs, isAllowed, isPossible) },
     }
   }
@@ -214,6 +223,7 @@ export class Model {
   settle(held: Held, unit: string, total: number, isMetered = false): void {
     if (!isMetered && this.#isUnknown(held)) return
     for (const charged of openOf(held, unit)) {
+      if (charged.isRefused) continue
       charged.isDone = true
       if (total < charged.units) this.#refund(held, charged, charged.units - total)
       // A limit of 0 refuses everything as it is.
@@ -227,7 +237,7 @@ export class Model {
     const named: Units = typeof units === 'number' ? { requests: units } : units
     for (const [unit, total] of Object.entries(named)) {
       this.settle(held, unit, total as number)
-      if (!isById) for (const charged of openOf(held, unit)) charged.isDone = true
+      if (!isById) close(held, unit)
     }
   }
 
@@ -235,7 +245,7 @@ export class Model {
     const units = new Set(held.charges.map((each) => each.unit))
     for (const unit of units) {
       this.settle(held, unit, 0)
-      if (!isById) for (const charged of openOf(held, unit)) charged.isDone = true
+      if (!isById) close(held, unit)
     }
     held.isReleased ||= !this.#isUnknown(held)
   }
@@ -253,7 +263,8 @@ export class Model {
     held.hasEnded = true
     for (const charged of held.charges) {
       const { count } = charged.policy
-      if (charged.isDone || !count || status === undefined || OUTCOMES[count.only](status)) continue
+      if (charged.isDone || charged.isRefused || !count || status === undefined || OUTCOMES[count.only](status))
+        continue
       charged.isDone = true
       this.#refund(held, charged, charged.units)
     }
@@ -288,6 +299,15 @@ export class Model {
     return [Math.min(...bounds.map(([least]) => least)), Math.min(...bounds.map(([, most]) => most))]
   }
 
+  /** The steps of a stream that were charged to policies that had refused the request: no settlement changes them. */
+  stepped(held: Held, unit: string, length: number): void {
+    for (const charged of openOf(held, unit)) {
+      if (!charged.isRefused) continue
+      charged.isDone = true
+      if (!this.#isBarred(charged.policy, held)) charged.count.fillPartly(this.now, length)
+    }
+  }
+
   /** Charges a stream of so many units, as far as each limit has room for those beyond its estimate. */
   end(held: Held, unit: string, length: number): void {
     for (const charged of openOf(held, unit)) {
@@ -302,14 +322,20 @@ export class Model {
   }
 
   /** Forgets what a client has used, in every tier: the limits that count clients. */
-  reset(client: string): void {
-    this.#reset([...this.#counts.values()].filter(({ identity }) => identity === client))
+  reset(client: string, process = 0): void {
+    this.#reset(
+      [...this.#counts.values()].filter(({ identity }) => identity === client),
+      process,
+    )
     this.#case.policies.forEach((policy, p) => this.#ban(policy, p, client)?.reset())
   }
 
   /** Forgets what all identities of a request have used in its tier. */
-  resetAll(request: Request): void {
-    this.#reset(this.#needs(this.#policy(0), 0, request).map(({ count }) => count))
+  resetAll(request: Request, process = 0): void {
+    this.#reset(
+      this.#needs(this.#policy(0), 0, request).map(({ count }) => count),
+      process,
+    )
     if (request.client !== undefined) this.#ban(this.#policy(0), 0, request.client)?.reset()
   }
 
@@ -331,12 +357,12 @@ export class Model {
   }
 
   /** Earlier ids of these identities are unknown then: docs/charges.md, Ids. */
-  #reset(counts: readonly Count[]): void {
-    for (const count of counts) count.reset()
+  #reset(counts: readonly Count[], process: number): void {
+    for (const count of counts) count.reset(process)
     if (this.#case.keep === undefined) return
     const identities = counts.map(({ identity }) => identity)
     for (const charged of this.#held.flatMap(({ charges }) => charges))
-      charged.isDone ||= identities.includes(charged.count.identity)
+      charged.isDone ||= !charged.isRefused && identities.includes(charged.count.identity)
   }
 
   #policy(p: number): PolicyOf {
@@ -402,11 +428,12 @@ export class Model {
   #charge(policy: PolicyOf, { count, unit, cost }: Need, isAllowed: boolean): Charged {
     // A refused request is not in flight.
     const units = isAllowed || unit !== 'concurrent-requests' ? cost : 0
-    return { policy, count, unit, units, isDone: false, entry: units > 0 ? count.charge(this.now, units) : undefined }
+    const entry = units > 0 ? count.charge(this.now, units) : undefined
+    return { policy, count, unit, units, entry, isRefused: false, isDone: false }
   }
 
   #refund(held: Held, { count, entry }: Charged, units: number): void {
-    if (entry && !this.#isUnknown(held)) count.refund(entry, units, this.now)
+    if (entry && !this.#isUnknown(held)) count.refund(entry, units, this.now, held.process)
   }
 
   /** A `leakyBucket` with a queue gives each request the time at which what is before it has left. */
@@ -418,12 +445,13 @@ export class Model {
   }
 }
 
-/** What no verdict showed, although the model cannot know it: the rest of a case says nothing. */
-export class Undecided extends Error {}
-
 function known(isAllowed: boolean | undefined): boolean {
   if (isAllowed === undefined) throw new Undecided()
   return isAllowed
+}
+
+function close(held: Held, unit: string): void {
+  for (const charged of openOf(held, unit)) charged.isDone ||= !charged.isRefused
 }
 
 /** The charges of a unit that are not settled yet. */

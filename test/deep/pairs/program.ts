@@ -12,7 +12,10 @@ export function programOf(of: Case): string {
       `const of = ${text(of)}`,
       "test('one case', async () => void (await run(of as never, (clock) => memoryStore({ clock }))))",
     ].join('\n')
-  const steps = of.events.flatMap((event) => stepsOf(event, of))
+  const steps = of.events.flatMap((event) => {
+    const [first = '', ...rest] = stepsOf(event, of)
+    return 'at' in event && event.at ? [`${first} // in process ${event.at}`, ...rest] : [first, ...rest]
+  })
   return [...headOf(of), ...steps, 'await store.close()'].join('\n')
 }
 
@@ -142,7 +145,7 @@ function stepsOf(event: Event, of: Case): string[] {
   ].map((line, i, all) => (i === 0 ? `{ ${line}` : i === all.length - 1 ? `${line} }` : line))
 }
 
-function requestOf({ do: _, ...request }: Extract<Event, { do: 'request' | 'peek' }>): Request {
+function requestOf({ do: _, at: __, ...request }: Extract<Event, { do: 'request' | 'peek' }>): Request {
   return request
 }
 

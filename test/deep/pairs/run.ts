@@ -1,8 +1,8 @@
 import type { Store, Verdict } from '@sluice/core'
 import { type Case, type Event, limitsOf, type PolicyOf, type Request, type Sent } from './case.js'
-import type { Range } from './count.js'
+import { type Range, Undecided } from './count.js'
 import { Exchanges } from './exchanges.js'
-import { type Expected, type Held, Model, Undecided } from './model.js'
+import { type Expected, type Held, Model } from './model.js'
 import { type Decided, type OverHttp, type Product, productOf } from './product.js'
 import { servedBy } from './server.js'
 
@@ -23,6 +23,7 @@ export class Rejected extends Error {}
 const START = 20_000 * 86_400_000
 
 interface Admitted {
+  readonly process: Product
   readonly decided: Decided
   readonly held: Held
   readonly request: Request & Sent
@@ -30,15 +31,23 @@ interface Admitted {
 
 type Responding = Extract<Event, { do: 'end' | 'begin' | 'leave' }>
 
+/** Makes the store of a process. The first one has no state. */
+export type MakeStore = (clock: () => number, process: number) => Store | Promise<Store>
+
 /** Plays a case. Resolves to the number of its steps. */
-export async function run(of: Case, makeStore: (clock: () => number) => Store | Promise<Store>): Promise<number> {
+export async function run(of: Case, makeStore: MakeStore): Promise<number> {
   const model = new Model(of, START)
-  const store = await makeStore(() => model.now)
-  const closing: { close(): Promise<void> }[] = [store]
+  const closing: { close(): Promise<void> }[] = []
+  const processes: Product[] = []
   try {
-    const product = await rejecting(() => (of.server ? servedBy(of, store) : productOf(of, store)))
-    closing.push(product)
-    const player = new Player(of, product, model)
+    for (let i = 0; i < (of.processes ?? 1); i++) {
+      const store = await makeStore(() => model.now, i)
+      closing.push(store)
+      const product = await rejecting(() => (of.server ? servedBy(of, store) : productOf(of, store)))
+      closing.push(product)
+      processes.push(product)
+    }
+    const player = new Player(of, processes, model)
     for (const [i, event] of of.events.entries()) {
       try {
         await player.play(event)
@@ -73,15 +82,15 @@ const STATUSES: Readonly<Record<string, number>> = { denied: 403, invalid: 400 }
 
 class Player {
   readonly #of: Case
-  readonly #product: Product
+  readonly #processes: readonly Product[]
   readonly #model: Model
   readonly #admitted: Admitted[] = []
   readonly #exchanges: Exchanges | undefined
   #last: Verdict | undefined
 
-  constructor(of: Case, product: Product, model: Model) {
+  constructor(of: Case, processes: readonly Product[], model: Model) {
     this.#of = of
-    this.#product = product
+    this.#processes = processes
     this.#model = model
     this.#exchanges = of.server ? new Exchanges(model) : undefined
   }
@@ -95,7 +104,7 @@ class Player {
       case 'request':
         return this.#request(event)
       case 'peek':
-        return this.#peek(event)
+        return this.#peek(event, this.#process(event))
       case 'reset':
       case 'block':
       case 'unblock':
@@ -108,25 +117,32 @@ class Player {
     }
   }
 
-  async #request({ behind: which, ...request }: Request & Sent): Promise<void> {
+  #process({ at = 0 }: { readonly at?: number }): Product {
+    return this.#processes[at % this.#processes.length] as Product
+  }
+
+  async #request({ behind: which, at = 0, ...request }: Extract<Event, { do: 'request' }>): Promise<void> {
+    const process = this.#process({ at })
     const earlier = which === undefined ? undefined : this.#admitted[which % Math.max(1, this.#admitted.length)]
     const behind =
       earlier && !request.upgrade && this.#exchanges?.takesMore(earlier.decided) ? earlier.decided : undefined
     const before = this.#model.mayProceed(request)
-    const decided = await this.#product.request(request, behind)
+    const decided = await process.request(request, behind)
     if (decided.verdict) this.#last = decided.verdict
     check('proceeds', decided.proceeds, before)
     const { held, expected } = this.#model.decided(
       request,
       decided.proceeds,
       this.#of.way === 'document' ? undefined : decided.verdict?.allowed,
+      at,
     )
     if (decided.verdict && expected && this.#of.way !== 'document') compare(decided.verdict, expected)
     if (decided.overHttp && this.#exchanges) {
       this.#exchanges.add(decided, held, behind, request.upgrade === true)
       if (!decided.proceeds) this.#exchanges.end(decided, this.#checkedRefusal(decided.overHttp, expected))
     }
-    if (decided.proceeds && (decided.verdict || this.#exchanges)) this.#admitted.push({ decided, held, request })
+    if (decided.proceeds && (decided.verdict || this.#exchanges))
+      this.#admitted.push({ process, decided, held, request })
   }
 
   /** The status of a refusal, whose head shows what is expected. */
@@ -147,15 +163,16 @@ class Player {
     return status
   }
 
-  async #peek(request: Request): Promise<void> {
+  async #peek(request: Request, process: Product): Promise<void> {
     for (const p of this.#of.policies.keys()) {
-      const verdict = await this.#product.peek(request, p)
+      const verdict = await process.peek(request, p)
       compare(verdict, this.#model.peek(request, verdict.allowed, p))
     }
   }
 
   async #byHand(event: Extract<Event, { do: 'reset' | 'block' | 'unblock' | 'strike' }>): Promise<void> {
-    const { limiter } = this.#product
+    const process = this.#process(event)
+    const { limiter } = process
     const identity = { client: event.client } as never
     const request: Request = { client: event.client, tenant: 'a', tier: 'free', priority: 0, cost: 1 }
     if (event.do === 'block') {
@@ -168,16 +185,15 @@ class Player {
       const ban = await limiter.strike(identity)
       check('ban', ban?.until, this.#model.strike(event.client)?.until)
     } else if (this.#of.way === 'limiter') {
-      await limiter.reset(this.#product.subject(request))
-      this.#model.resetAll(request)
+      await limiter.reset(process.subject(request))
+      this.#model.resetAll(request, event.at)
     } else {
       await limiter.reset(identity)
-      this.#model.reset(event.client)
+      this.#model.reset(event.client, event.at)
     }
   }
 
   async #change(event: Exclude<Event, { client?: string } | { do: 'wait' | 'request' | 'peek' }>, one: Admitted) {
-    const { limiter } = this.#product
     const { held, decided, request } = one
     if (event.do === 'end' || event.do === 'begin' || event.do === 'leave') {
       if (this.#exchanges) await this.#respond(event, one, this.#exchanges)
@@ -189,12 +205,14 @@ class Player {
     const { verdict } = decided
     if (!verdict) return
     const id = 'byId' in event && event.byId && this.#of.keep !== undefined ? verdict.id : undefined
+    const process = id !== undefined && 'at' in event ? this.#process(event) : one.process
+    const { limiter } = process
     if (event.do === 'settle') {
       if (id === undefined) await verdict.settle(event.units as never)
       else await limiter.settle(id, event.units as never)
       this.#model.settleAll(held, event.units, id !== undefined)
     } else if (event.do === 'refund') {
-      if (id === undefined) await limiter.refund(this.#product.subject(request), verdict)
+      if (id === undefined) await limiter.refund(process.subject(request), verdict)
       else await limiter.refund(id)
       this.#model.refund(held, id !== undefined)
     } else if (event.do === 'release') {
@@ -206,7 +224,8 @@ class Player {
       else await limiter.renew(id)
       this.#model.renew(held)
     } else if (event.do === 'meter') await this.#stream(event, held, verdict)
-    await this.#peek({ ...request, cost: limitsOf(this.#of.policies[0] as never).some(({ unit }) => unit) ? {} : 1 })
+    const cost = limitsOf(this.#of.policies[0] as PolicyOf).some(({ unit }) => unit) ? {} : 1
+    await this.#peek({ ...request, cost }, process)
   }
 
   async #respond(event: Responding, { decided, request }: Admitted, exchanges: Exchanges): Promise<void> {
@@ -251,6 +270,7 @@ class Player {
     } else {
       await verdict.settle({ [unit]: total })
       this.#model.settle(held, unit, total, true)
+      this.#model.stepped(held, unit, sent)
     }
   }
 }
