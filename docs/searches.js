@@ -87,7 +87,7 @@ export const SEARCHES = {
   keyGenerator: '/migrating-from-express-rate-limit',
   standardHeaders: '/migrating-from-express-rate-limit',
   skipSuccessfulRequests: '/migrating-from-express-rate-limit',
-  RedisStore: '/migrating-from-express-rate-limit',
+  'rate-limit-redis': '/migrating-from-express-rate-limit',
   timeWindow: '/migrating-from-fastify-rate-limit',
   errorResponseBuilder: '/migrating-from-fastify-rate-limit',
   'koa-ratelimit': '/migrating-from-koa-ratelimit',

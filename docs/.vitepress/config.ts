@@ -10,6 +10,7 @@ import { linksOfRepository } from './links.js'
 import { GUIDES, LOOK_UP, NO_PAGES, PAGES, REFERENCE } from './pages.js'
 import { pictures } from './pictures.js'
 import { MINI_SEARCH } from './search.js'
+import { slugify } from './slugify.js'
 import { tabs } from './tabs.js'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -34,14 +35,6 @@ const packagesOfApi = (here?: string) => [
   },
   { text: 'Reference', link: '/options' },
 ]
-
-/** As GitHub does, and as links in the Markdown and in warnings expect. */
-function slugify(heading: string): string {
-  return heading
-    .toLowerCase()
-    .replace(/[^\w\- ]/g, '')
-    .replaceAll(' ', '-')
-}
 
 /** Pages beyond docs/ find no Vue from where they are. */
 const vue = dirname(createRequire(import.meta.url).resolve('vue/package.json'))

@@ -1,5 +1,6 @@
 import type { DefaultTheme } from 'vitepress'
 import { REFERENCE } from './pages.js'
+import { peerNames } from './peer-names.js'
 import { WORDS } from './words.js'
 
 type Options = NonNullable<DefaultTheme.LocalSearchOptions['miniSearch']>
@@ -18,11 +19,13 @@ function weightOf(id: string): number {
 /** The words that people type for a section: those of its page belong to the page's title. */
 function wordsOf(id: string): string {
   const [page = '', anchor = ''] = id.split('#')
-  const own = WORDS[`${page.slice(1)}#${anchor}`] ?? ''
+  const own = `${WORDS[`${page.slice(1)}#${anchor}`] ?? ''} ${PEER_NAMES.get(id) ?? ''}`
   const title = TITLES.get(page) ?? anchor
   TITLES.set(page, title)
   return title === anchor ? `${WORDS[page.slice(1)] ?? ''} ${own}` : own
 }
+
+const PEER_NAMES = peerNames()
 
 /** The anchor of each page's title, which is its first section. */
 const TITLES = new Map<string, string>()
