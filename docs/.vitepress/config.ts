@@ -70,7 +70,8 @@ export default defineConfig({
         { find: /^vue$/, replacement: join(vue, 'dist/vue.runtime.esm-bundler.js') },
       ],
     },
-    build: { chunkSizeWarningLimit: 2000 },
+    // Each plot is a file, by whose name the style knows it.
+    build: { chunkSizeWarningLimit: 2000, assetsInlineLimit: 0 },
   },
   buildEnd: ({ outDir }) => writeForAssistants(ROOT, outDir, REPOSITORY),
   transformPageData: ({ relativePath }) =>
