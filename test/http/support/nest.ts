@@ -109,6 +109,8 @@ export async function startNest(
   const app = await createNest(platform, module)
   setUp(app)
   await app.listen(0, '127.0.0.1')
+  // On a busy machine, a client may send on a connection while its server closes it as idle.
+  app.getHttpServer().keepAliveTimeout = 600_000
   return { app, url: `http://127.0.0.1:${(app.getHttpServer().address() as AddressInfo).port}` }
 }
 
