@@ -3,6 +3,7 @@
 import { ensureChromium } from './ensure-chromium.js'
 import { ensurePrograms } from './ensure-programs.js'
 import { tomcat } from './ensure-tomcat.js'
+import { besideBusyLoops } from './lib/busy-loops.js'
 import { whenStarted } from './lib/run.js'
 import { npmRun, takeAll } from './lib/steps.js'
 import { ensure } from './lib/system-program.js'
@@ -32,6 +33,8 @@ const PARTS = {
     'redis/',
     'unit/',
   ]),
+  // The tests of a merge on a busy machine, as no test may depend on its speed.
+  load: besideBusyLoops(npmRun('test:merge')),
   // Every hour of ten years in twelve time zones against zoneinfo of Python, and attackers of calendars.
   calendars: npmRun('test:full', ['deep/calendars']),
   // Runs every benchmark, with meaningless figures, to show that it works.

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import {
   createLimiter,
   everyone,
@@ -12,6 +13,7 @@ import express, { type Request, type Response } from 'express'
 import request from 'supertest'
 import { afterAll, expect, test } from 'vitest'
 import { redisForTests } from '../../support/redis-for-tests.js'
+import { until } from '../../support/until.js'
 
 const { client } = await redisForTests()
 const stores: Store[] = []
@@ -19,12 +21,15 @@ afterAll(async () => {
   for (const store of stores) await store.close()
 })
 
+/** Time stands still, so that a refusal holds however slow the machine is. */
+const clock = () => 1_800_000_000_000
+
 /** An app with its own store, as every process has. */
 function start(
   options: RateLimitOptions<Request> & LimitForm,
   handle: (response: Response) => void = (res) => void res.send('ok'),
 ) {
-  const store = redisStore(client, { timeout: 5000 })
+  const store = redisStore(client, { timeout: 5000, clock })
   stores.push(store)
   const app = express()
   app.use(rateLimit({ key: everyone(), ...options, store }))
@@ -52,11 +57,14 @@ test('a request behind queue() is admitted when another process has just made ro
 })
 
 test('a request that waits for the outcome of a request elsewhere is admitted within its time', async () => {
-  const options = { name: 'counted', limit: 1, window: '1h', count: { only: () => false, within: 900 } } as const
-  const late = (res: Response) => void setTimeout(() => res.send('ok'), 150)
-  const [here, there] = [start(options), start(options, late)]
+  const options = { name: 'counted', limit: 1, window: '1h', count: { only: () => false, within: '1m' } } as const
+  const handled: Response[] = []
+  const [here, there] = [start(options), start(options, (res) => void handled.push(res))]
   const first = there.get()
-  // Time for the first request to reach Redis before the other one.
-  await new Promise((resolve) => setTimeout(resolve, 80))
-  expect(await Promise.all([first, here.get()])).toEqual([200, 200])
+  const response = await until('the first request reaches its handler', () => handled[0])
+  const second = here.get()
+  // Time for it to be refused at first, and to wait.
+  await sleep(200)
+  response.send('ok')
+  expect(await Promise.all([first, second])).toEqual([200, 200])
 })
