@@ -35,8 +35,9 @@ describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
       )
       expect(await limiter.consume('ann')).toMatchObject({ allowed: false, reason: 'blocked' })
 
-      const { stdout } = await command('blocks', '--json')
-      expect(JSON.parse(stdout)).toEqual([
+      const listed = await command('blocks', '--json')
+      expect(listed).toMatchObject({ code: 0, stderr: '' })
+      expect(JSON.parse(listed.stdout)).toEqual([
         expect.objectContaining({ policy: 'mail', kind: 'key', value: 'ann', reason: 'spam', times: 1 }),
       ])
       expect((await command('bans')).stdout).toBe('no identity is banned\n')

@@ -97,7 +97,7 @@ test('a key or tier that the command line does not name gets 400', async () => {
 
 test('a request can have a cost by unit, and each limit takes its own', async () => {
   const text = documentOf(
-    'chat: { limits: [{ limit: 3, window: 1m, name: a }, { algorithm: gcra, unit: tokens, limit: 99, window: 1m, name: b }] }',
+    'chat: { limits: [{ limit: 3, window: 1d, name: a }, { algorithm: gcra, unit: tokens, limit: 99, window: 1d, name: b }] }',
   )
   const decider = await serving(json(text))
   const limits = async (cost: unknown) =>

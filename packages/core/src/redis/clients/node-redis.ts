@@ -234,11 +234,13 @@ export function nodeRedisCluster(client: Client, silenceMs: number, events: Wire
 }
 
 function duplicateOfCluster(client: Client, silenceMs: number): Client {
-  const defaults = client._self?._options?.defaults
+  const { defaults, rootNodes } = client._self?._options ?? {}
   const socket = { ...defaults?.socket, reconnectStrategy, connectTimeout: silenceMs }
   // Each master is connected when first needed: one that hangs must not delay the others.
   return client.duplicate({
     minimizeConnections: true,
+    // These connections read the slots alone. One that stays silent would hold up the cluster for as long as it is open.
+    rootNodes: rootNodes?.map((node: Client) => ({ ...node, socket: { ...node.socket, socketTimeout: silenceMs } })),
     defaults: { ...defaults, disableOfflineQueue: true, socket },
   })
 }
