@@ -1,7 +1,7 @@
 import { createLimiter, redisStore } from '@sluice/core'
 import { Cluster, Redis } from 'ioredis'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { type RedisCluster, startCluster } from '../support/redis-cluster.js'
+import { type RedisCluster, startCluster, startWiredMaster } from '../support/redis-cluster.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { sluice } from './support.js'
 
@@ -53,6 +53,19 @@ describe.each(['one Redis', 'a cluster'])('on %s', (kind) => {
       client.disconnect()
     }
   })
+})
+
+test('a command waits for a cluster whose replies are late at first', async () => {
+  const { wire, stop } = await startWiredMaster()
+  wire.toClient.pass(1200)
+  const timer = setTimeout(() => wire.toClient.pass(), 5000)
+  try {
+    const outcome = await sluice(['blocks'], { REDIS_URL: `redis://127.0.0.1:${wire.port}` })
+    expect(outcome).toEqual({ code: 0, stdout: 'no identity is blocked\n', stderr: '' })
+  } finally {
+    clearTimeout(timer)
+    await stop()
+  }
 })
 
 const command = (...args: string[]) => sluice([...args, '--prefix', 'here:'], { REDIS_URL: server.url })

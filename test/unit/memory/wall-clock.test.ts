@@ -116,6 +116,28 @@ describe('when the clock of the machine is corrected', () => {
   })
 })
 
+test('the dates of a block stay the same while the machine interrupts a process that reads its clocks', async () => {
+  const store = memoryStore()
+  await createLimiter<string>({ limit: 9, window: '1m', store }).block('ann', { for: '1h' })
+  const dates = { since: START, until: START + HOUR }
+  const date = () => new Date().getTime()
+  const interrupted = vi.spyOn(Date, 'now')
+  for (const [beforeMs, afterMs] of [
+    [50, 0],
+    [0, 50],
+    [0, 0],
+    [50, 50],
+  ] as const) {
+    interrupted.mockImplementation(() => {
+      pass(beforeMs)
+      const read = date()
+      pass(afterMs)
+      return read
+    })
+    expect((await store.blocks.list()).entries).toMatchObject([dates])
+  }
+})
+
 test('limits of dates decide as if the clock of the machine was the store’s', async () => {
   const step = fc.oneof(
     fc.record({ pass: fc.integer({ min: 0, max: 90 * MINUTE }) }),

@@ -66,7 +66,7 @@ export function clientFor(
   const giveUp = () => null
   if (isCluster) {
     const strategy = reconnects ? {} : { clusterRetryStrategy: giveUp }
-    return new Cluster([{ host, port }], { redisOptions: credentials, ...strategy })
+    return new Cluster([{ host, port }], { redisOptions: credentials, slotsRefreshTimeout: TIMEOUT_MS, ...strategy })
   }
   return new Redis({
     ...(path === undefined ? { host, port } : { path }),

@@ -41,9 +41,12 @@ export class WallClock {
 
   #read(now: number): number {
     this.#readAt = now
-    const ahead = Date.now() - this.#now()
+    // The process may be interrupted between two of these, so that the difference is known within bounds alone.
+    const before = this.#now()
+    const date = Date.now()
+    const after = this.#now()
     // Both are whole ms, so that they differ by one at times: all of a decision has one date.
-    if (Math.abs(ahead - this.#ahead) > 1) this.#ahead = ahead
+    if (this.#ahead < date - after - 1 || this.#ahead > date - before + 1) this.#ahead = date - after
     return this.#ahead
   }
 
