@@ -11,9 +11,10 @@ import { build } from 'esbuild'
 import { pageApart } from './lib/console-page.js'
 import { augmentationsIn, removeUnreachable, withAugmentations } from './lib/declarations.js'
 import { entriesOf, moduleOf } from './lib/entries.js'
+import { withOneThrow } from './lib/one-throw.js'
 import { withUndefined } from './lib/optional-fields.js'
 import { root } from './lib/project.js'
-import { buildWithRedisApart, hasRedisStore } from './lib/redis-apart.js'
+import { buildWithRedisApart, hasRedisStore, REDIS_FILE } from './lib/redis-apart.js'
 import { run, whenStarted } from './lib/run.js'
 import { scriptsApart } from './lib/scripts-apart.js'
 import { shortenNames } from './lib/shorten-names.js'
@@ -117,6 +118,9 @@ async function buildProgram(folder, dist, manifest, entries) {
     ? await buildWithRedisApart(options, finish)
     : (await build(options)).metafile.inputs
   writeFileSync(outfile, await finish(readFileSync(outfile, 'utf8')))
+  for (const file of hasRedisStore(folder) ? [outfile, join(dist, REDIS_FILE)] : [outfile]) {
+    writeFileSync(file, withOneThrow(readFileSync(file, 'utf8')))
+  }
   return Object.keys(inputs).filter((file) => file !== '<stdin>')
 }
 

@@ -8,7 +8,7 @@ const CLOSE = /^<\/details>\s*$/
 
 /**
  * A code block that `<details>` with one code block each follow: tabs on the site, and one below the other on GitHub. The first
- * is named by the package that it imports, the others by their summaries.
+ * is named by the package of ours that it imports, or is for Express. The others are named by their summaries.
  */
 export function tabs(md: MarkdownIt): void {
   md.core.ruler.push('tabs', (state) => {
@@ -58,5 +58,5 @@ const NAMES: Readonly<Record<string, string>> = {
 }
 
 function nameOf({ content }: Token): string {
-  return NAMES[/@sluice\/(\w+)/.exec(content)?.[1] ?? ''] ?? 'JavaScript'
+  return NAMES[/@sluice\/(\w+)/.exec(content)?.[1] ?? ''] ?? 'Express'
 }

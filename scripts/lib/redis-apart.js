@@ -2,7 +2,7 @@ import { existsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build, transform } from 'esbuild'
 
-const FILE = 'redis.cjs'
+export const REDIS_FILE = 'redis.cjs'
 /** The module of `redisStore`, and all that it alone imports, make the file. */
 const ENTRY = 'src/redis-store.ts'
 const SHARED = 'shared:'
@@ -46,7 +46,10 @@ export async function buildWithRedisApart(options, finish) {
     `module.exports = function ({ ${taken.names.join(', ')} }, module) {\n${code}\nreturn module.exports\n}`,
   )
   // A function in parentheses is compiled at once, and not read before.
-  writeFileSync(join(options.outfile, '..', FILE), apart.replace('function', '(function').replace(/;?\s*$/, ')\n'))
+  writeFileSync(
+    join(options.outfile, '..', REDIS_FILE),
+    apart.replace('function', '(function').replace(/;?\s*$/, ')\n'),
+  )
 
   const program = await buildProgram(taken)
   return { ...program.metafile.inputs, ...part.metafile.inputs }
@@ -78,12 +81,12 @@ function takenIn(text) {
 const loadsRedisLater = ({ imports, names }) => ({
   name: 'loads-redis-later',
   setup(building) {
-    building.onResolve({ filter: /^\.\/redis\.cjs$/ }, () => ({ path: `./${FILE}`, external: true }))
+    building.onResolve({ filter: /^\.\/redis\.cjs$/ }, () => ({ path: `./${REDIS_FILE}`, external: true }))
     building.onLoad({ filter: /[\\/]redis-store\.ts$/ }, () => ({
       contents: `${imports}
 let redis
 export function redisStore(client, options = {}) {
-  redis ??= require('./${FILE}')({ ${names.join(', ')} }, { exports: {} })
+  redis ??= require('./${REDIS_FILE}')({ ${names.join(', ')} }, { exports: {} })
   return redis.redisStore(client, options)
 }`,
       loader: 'js',

@@ -6,52 +6,7 @@ import ts from 'typescript5'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { ensureBuilt } from '../support/built-core.js'
 import { COMPILERS, printed } from './docs/compilers.js'
-
-/** Mistakes that programs make, with what the compiler and the error at run time say to write instead. */
-const MISTAKES: readonly (readonly [program: string, compiler: string, error: string])[] = [
-  ['new RedisStore({ client: {} })', 'use redisStore(client)', 'write redisStore(client)'],
-  [limited('store: { increment() {} }'), 'memoryStore() or redisStore(client)', 'memoryStore() or redisStore(client)'],
-  [limited("key: 'ip'"), 'byIp(), byUser(', 'write byIp(), byUser('],
-  [limited('key: byIp'), 'byIp(), byUser(', 'write byIp()'],
-  [
-    "rateLimit({ limit: 5, window: '1 minute' })",
-    'duration such as \\"30s\\" (units: ms, s',
-    'such as "30s" (units: ms, s',
-  ],
-  [
-    "rateLimit({ limits: [{ limit: 5, window: '1m' }] })",
-    'slidingLog({ limit, window })',
-    'slidingLog({ limit, window })',
-  ],
-  [limited("headers: 'draft-9'"), 'Did you mean \'"draft-', 'expected "draft-11" or'],
-  [limited("unavailable: 'allow'"), "{ decide: 'allow' }", "write { decide: 'allow' }; its fields are decide, share"],
-  [limited('ban: 3'), "{ after: 3, within: '1h', for: [", "write { after: 3, within: '1h', for: ['10m', '1h'] }"],
-  [limited('enforce: false'), "{ mode: 'report' }", "write { mode: 'report' }; its fields are mode"],
-  ["rateLimit({ max: 5, window: '1m' })", 'use limit', 'use limit'],
-  ['rateLimit({ limit: 5, windowMs: 60_000 })', 'use window', 'use window'],
-  ["createLimiter({ max: 5, window: '1m' })", 'use limit', 'use limit'],
-  [limited('keyGenerator: () => 5'), 'use key, such as byIp()', 'use key, such as byIp()'],
-  [limited("prefix: 'api:'"), 'use store: redisStore(client, { prefix })', 'use store: redisStore(client, { prefix })'],
-  [limited('burst: 10'), 'use limits: [gcra({ limit, window, burst })]', 'use limits: [gcra('],
-  [limited("algorithm: 'gcra'"), 'use limits: [gcra({ limit, window })]', 'use limits: [gcra('],
-  [limited('concurrency: 4'), 'use limits: [concurrency({ limit })]', 'use limits: [concurrency({ limit })]'],
-  [limited('queue: true'), 'use respond: queue({ … })', 'use respond: queue({ … })'],
-  [limited('trustProxy: true'), "app.set('trust proxy', 1)", "app.set('trust proxy', 1)"],
-  [limited('failOpen: true'), "use unavailable: { decide: 'allow' }", "use unavailable: { decide: 'allow' }"],
-  [limited('dryRun: true'), "use enforce: { mode: 'report' }", "use enforce: { mode: 'report' }"],
-  [limited('weight: 3'), 'use cost', 'use cost'],
-  [
-    'perDay({ limit: 5 })',
-    "parameter of type 'number'",
-    'perDay: limit: expected a whole number, got an object: write perDay(20)',
-  ],
-  ["createLimiter({ limit: 5, window: '1m' }).resetKey('ann')", 'use reset(key)', 'write limiter.reset(key)'],
-  ["rateLimit({ limit: 5, window: '1m' }).resetKey('ann')", 'use limiter.reset(key)', 'write limiter.reset(key)'],
-]
-
-function limited(option: string): string {
-  return `rateLimit({ limit: 5, window: '1m', ${option} })`
-}
+import { MISTAKES } from './wrong-calls.js'
 
 /** Options that are passed on in parts, as programs do. */
 const ORDINARY = `

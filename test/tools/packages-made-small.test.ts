@@ -1,6 +1,7 @@
 import { createContext, Script } from 'node:vm'
 import { transformSync } from 'esbuild'
 import { describe, expect, test } from 'vitest'
+import { withOneThrow } from '../../scripts/lib/one-throw.js'
 import { pack, UNPACK } from '../../scripts/lib/scripts-apart.js'
 import { shortenNames } from '../../scripts/lib/shorten-names.js'
 import { withWholeTexts } from '../../scripts/lib/whole-texts.js'
@@ -52,6 +53,41 @@ module.exports = (longText) => new BaseStore().consume(() => retried(madeRespond
       true,
     )
     expect(shortened).toMatch(/export\{noPolicies,inner as outer\}/)
+  })
+})
+
+describe('a program that throws on one line', () => {
+  const program =
+    'var noted=[];function note(e){noted.push(e)}' +
+    'module.exports={one(e){if(e)throw e;return 1},both(e){throw note(e),e},of(make){throw make(()=>{throw new Error("inner")})},' +
+    'async late(e){throw await e},arrow:e=>{switch(e){case 1:throw e}return 2}}'
+  type Exports = Record<string, (value: unknown) => unknown>
+  const run = (source: string) => {
+    const context = createContext({ module: {} })
+    new Script(source, { filename: 'program.cjs' }).runInContext(context)
+    return context.module.exports as Exports
+  }
+
+  const thrownBy = (run: () => unknown): unknown => {
+    try {
+      return run()
+    } catch (error) {
+      return error
+    }
+  }
+
+  test('a program that throws on one line throws the same', async () => {
+    const { one, both, of, late, arrow } = run(withOneThrow(program)) as Required<Exports>
+    const thrown = [one?.(0), arrow?.(0), ...[one, both, arrow].map((each) => thrownBy(() => each?.(1)))]
+    expect(thrown).toEqual([1, 2, 1, 1, 1])
+    expect(thrownBy(() => of?.(thrownBy))).toMatchObject({ message: 'inner' })
+    await expect(late?.(Promise.resolve(new Error('late')))).rejects.toThrow('late')
+  })
+
+  test('a program that throws on one line has no other one with a throw, and one that never throws stays as it is', () => {
+    const made = withOneThrow(program)
+    expect(made.split('\n').filter((line) => /\bthrow\b/.test(line))).toEqual(['  throw error'])
+    expect(withOneThrow('module.exports=1')).toBe('module.exports=1')
   })
 })
 

@@ -113,7 +113,7 @@ export class Policies implements PolicySource<any> {
   /** @internal Use `policies.from()`. */
   static async load(source: PoliciesSource, options: LoadOptions): Promise<Policies> {
     const changes = new LimitChanges()
-    const first = loaded(source).then((document) => made(document, source, options, changes))
+    const first = firstMade(source, options, changes)
     try {
       return new Policies(source, options, await inTime(first, source, options.loadTimeoutMs), changes)
     } catch (error) {
@@ -257,6 +257,11 @@ export class Policies implements PolicySource<any> {
     const message = `${error.message}\nThe policies from before, of version ${this.version}, stay in force`
     emitWarning('SLUICE_POLICIES_FAILED', message)
   }
+}
+
+/** With `await`, by which stacks of errors go on to the caller. */
+async function firstMade(source: PoliciesSource, options: LoadOptions, changes: LimitChanges): Promise<InForce> {
+  return await made(await loaded(source), source, options, changes)
 }
 
 async function loaded(source: PoliciesSource): Promise<Loaded> {

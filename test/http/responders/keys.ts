@@ -12,9 +12,18 @@ export function keyTests(start: Start): void {
     const app = await start({ limit: 1, window: '10s', key: () => missing })
     const warnings = await warningsDuring(async () => expect((await ask(app)).status).toBe(400))
     const message =
-      `policy "default": key: expected a non-empty string or a number, got ${shown} ` +
+      `: key: expected a non-empty string or a number, got ${shown} ` +
       '(with the option anonymous, "by-ip" or "skip", a request may have none)'
     expect(warnings.map((warning) => warning.message)).toContainEqual(expect.stringContaining(message))
+  })
+
+  test('an error of a key function tells a limiter without a name by where it was made', async () => {
+    const app = await start({ limit: 1, window: '10s', key: () => () => 'ann' })
+    expect((await ask(app)).status).toBe(500)
+    const message = expect.stringMatching(
+      /^policy "default" \(made at \S+\.ts:\d+\): key: expected .*, got a function$/,
+    )
+    expect(app.errors).toMatchObject([{ code: 'INVALID_KEY', message }])
   })
 
   test('a key, limit, window, tier and priority may be promises', async () => {

@@ -49,14 +49,15 @@ test('an error thrown by onVerdict rejects the call, and the charge stays', asyn
 })
 
 test('a rejected promise of onVerdict causes a warning, unless that is silenced', async () => {
+  const mail = { name: 'mail', limit: 5, window: '1m' } as const
   const make = (warnings: object) =>
-    createLimiter({ limit: 5, window: '1m', warnings, onVerdict: () => Promise.reject(new Error('mine')) })
+    createLimiter({ ...mail, warnings, onVerdict: () => Promise.reject(new Error('mine')) })
   const [loud, silent] = [make({}), make({ SLUICE_LISTENER_FAILED: false })]
   const seen = await warningsDuring(async () => {
     await silent.consume('ann')
     await loud.consume('ann')
   })
-  expect(seen).toMatchObject([{ code: 'SLUICE_LISTENER_FAILED', message: 'policy "default": onVerdict: mine' }])
+  expect(seen).toMatchObject([{ code: 'SLUICE_LISTENER_FAILED', message: 'policy "mail": onVerdict: mine' }])
 })
 
 test('createLimiter rejects an onVerdict that is not a function', () => {

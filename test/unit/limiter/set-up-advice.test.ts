@@ -62,4 +62,26 @@ describe('warnings about how limiters are made', () => {
       "slidingLog: window: 61 is 61 ms: write '61s' for seconds, or '61ms' if that is meant",
     ])
   })
+
+  test('warnings tell limiters without a name by where they were made', async () => {
+    const store = express.memoryStore()
+    const limiters: express.Limiter[] = []
+    const warnings = await warningsDuring(async () => {
+      limiters.push(express.createLimiter({ ...limit, store }))
+      limiters.push(express.rateLimit({ ...limit, store }).limiter as never)
+      for (const limiter of limiters) limiter.on('decision', () => Promise.reject(new Error('mine')))
+      for (const limiter of limiters) await limiter.consume('192.0.2.1')
+    })
+    const place = /\(made at \S+set-up-advice\.test\.ts:\d+\)/g
+    const places = warnings.map(({ message }) => message.match(place) ?? [])
+    const [[second = '', first = ''] = []] = places
+    expect(first).not.toBe(second)
+    expect(warnings.map(({ message }) => message)).toEqual([
+      expect.stringContaining(
+        `policy "default" ${second}: another limiter without a name uses this store, policy "default" ${first}: `,
+      ),
+      `policy "default" ${first}: listener of "decision": mine`,
+      `policy "default" ${second}: listener of "decision": mine`,
+    ])
+  })
 })

@@ -49,6 +49,7 @@ export {
   usedLimits,
 } from '../store/stored-counts.js'
 export { isBytes } from '../store/units.js'
+export { beginAtCaller } from '../util/caller.js'
 export { type Duration, durationMs, durationText, MAX_DURATION_MS } from '../util/duration.js'
 export { invalidPolicy } from '../util/errors.js'
 export { escapeControls } from '../util/escape.js'

@@ -1,6 +1,7 @@
 import type { ReadablePlan } from '../policy/plan.js'
 import { identityIn } from '../store/identity.js'
 import type { ResolvedLimit, StoreRequest, StoreResult, StrikeResult } from '../store/store.js'
+import { MadeAt } from '../util/caller.js'
 import { hasDecisionListeners, Listeners } from '../util/listeners.js'
 import { isHeld, isOfLimits, sourceOf, useBefore, useOf } from '../verdict/decision.js'
 import { longestRefusal } from '../verdict/limit-report.js'
@@ -18,9 +19,10 @@ export interface RequestPath {
 export class LimiterEmitter {
   readonly listeners: Listeners<LimiterEvents>
 
-  /** `where`: the name of the limiter in warnings. */
-  constructor(where: string) {
-    this.listeners = new Listeners<LimiterEvents>(where, LIMITER_EVENTS)
+  /** `where`: the name of the limiter in warnings, which tell one without a name by where it is made. */
+  constructor(where: string, name: string | undefined) {
+    const madeAt = name === undefined ? new MadeAt(where) : undefined
+    this.listeners = new Listeners<LimiterEvents>(where, LIMITER_EVENTS, undefined, madeAt)
   }
 
   /** Whether to measure the next decision. */

@@ -72,7 +72,7 @@ export function makeLimiter<Subject = string>(
       throw new SluiceError('INVALID_POLICY', `${policy.where}: ban: ${field}: expected none without HTTP`)
     }
   }
-  const emitter = new LimiterEmitter(policy.where)
+  const emitter = new LimiterEmitter(policy.where, options.name)
   const warnings = new Warnings(policy.where, LIMITER_WARNINGS, options.warnings, emitter.listeners)
   // Without key functions the argument is the key as text; with them it is their argument.
   const areTexts = policy.all.every(({ keys }) => keys.every((key) => key === undefined))

@@ -8,8 +8,8 @@ const MAX_MADE_LATE = 100
 /** The same for limiters that have one name and the same limits. */
 const MAX_ALIKE = 2
 
-/** Stores that an unnamed limiter uses. */
-const unnamedOn = new WeakSet<Store>()
+/** Stores that a limiter without a name uses, with the latest of these. */
+const unnamedOn = new WeakMap<Store, Warnings<LimiterWarning>>()
 /** The numbers of limiters made late, by their names and limits. */
 const alike = new Map<string, number>()
 let madeLate = 0
@@ -30,14 +30,15 @@ export function adviseOnSetUp(
         'never limits; make it once, when the server starts',
     )
   } else if (name === undefined) {
-    if (unnamedOn.has(store)) {
+    const other = unnamedOn.get(store)
+    if (other) {
       warnings.emit(
         'SLUICE_SAME_NAME',
-        `${where}: another limiter without a name uses this store: where their limits are equal they share their counts; ` +
-          'give each a name',
+        `${where}: another limiter without a name uses this store, ${other.tell(where)}: where their limits are equal they ` +
+          'share their counts; give each a name',
       )
     }
-    unnamedOn.add(store)
+    unnamedOn.set(store, warnings)
   }
 }
 

@@ -1,10 +1,5 @@
 import { SluiceError } from './errors.js'
-
-/** In CommonJS, where there is no `import.meta.url`. The latter comes first, as webpack writes the former into ES modules too. */
-declare const __filename: string
-
-/** The file of this copy of the library: its program, its source, or the bundle that contains it. Test runners add a query. */
-const [HERE = ''] = (import.meta.url ?? __filename).split(/[?#]/, 1)
+import { HERE } from './here.js'
 
 /** The property by which an object names the file of its copy. A bundler may put a second copy into a process. */
 export const COPY: unique symbol = Symbol.for('@sluice/core: copy')

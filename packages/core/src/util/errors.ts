@@ -1,3 +1,4 @@
+import { beginAtCaller } from './caller.js'
 import { escapeControls } from './escape.js'
 
 /** The kind of an error, for programs: messages may change, codes do not. */
@@ -19,6 +20,8 @@ export class SluiceError extends Error {
     super(message, options)
     this.name = 'SluiceError'
     this.code = code
+    // Subclasses are for requests, of which a client may send many.
+    if (Object.getPrototypeOf(new.target) === Error && code.startsWith('INVALID_')) beginAtCaller(this)
   }
 }
 

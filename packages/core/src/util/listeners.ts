@@ -1,4 +1,5 @@
 import { type Channel, channel } from 'node:diagnostics_channel'
+import type { MadeAt } from './caller.js'
 import { invalidPolicy } from './errors.js'
 import { processWarning } from './process-warning.js'
 import { isThenable } from './thenable.js'
@@ -63,6 +64,8 @@ export interface Audience<Events extends object> {
   send<Name extends keyof Events & string>(name: Name, event: Events[Name]): void
   /** Whether the process is not warned of listeners that fail. */
   isSilent: boolean
+  /** Where the source was made, if it has no name. */
+  readonly madeAt: MadeAt | undefined
 }
 
 /**
@@ -77,12 +80,19 @@ export class Listeners<Events extends object> implements Audience<Events> {
   /** Lists are replaced, not changed: an event that is being sent goes on to those that listened before. */
   #byName: Map<string, readonly Entry[]> | undefined
   isSilent = false
+  readonly madeAt: MadeAt | undefined
 
   /** `names`: the events that there are here. */
-  constructor(where: string, names: readonly (keyof Events & string)[], wider: Audience<Events> | null = everywhere) {
+  constructor(
+    where: string,
+    names: readonly (keyof Events & string)[],
+    wider: Audience<Events> | null = everywhere,
+    madeAt?: MadeAt,
+  ) {
     this.#where = where
     this.#names = names
     this.#wider = wider ?? undefined
+    this.madeAt = madeAt
   }
 
   /**
@@ -144,7 +154,8 @@ export class Listeners<Events extends object> implements Audience<Events> {
     entry.warnedAt = now
     const what = error instanceof Error ? error.message : String(error)
     // Not sent as an event: a listener for warnings that fails would get it without end.
-    processWarning('SLUICE_LISTENER_FAILED', `${this.#where}: listener of "${name}": ${what}`)
+    const message = `${this.#where}: listener of "${name}": ${what}`
+    processWarning('SLUICE_LISTENER_FAILED', this.madeAt?.tell(message) ?? message)
   }
 }
 

@@ -1,4 +1,5 @@
 import { SluiceError } from '@sluice/core'
+import { beginAtCaller } from '@sluice/core/internal'
 import { type LocatedProblem, lineOf } from './problem.js'
 import { withoutClients } from './without-clients.js'
 
@@ -9,6 +10,7 @@ export class PoliciesError extends SluiceError {
   constructor(problems: readonly LocatedProblem[]) {
     super('INVALID_POLICY', problems.map(lineOf).join('\n'))
     this.problems = problems
+    beginAtCaller(this)
   }
 
   /** @internal The message without the clients that differences between documents hide: the console shows it to its readers. */

@@ -67,7 +67,7 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>, sim
   }
   const { store = memoryStore(), name = 'default', onInvalid = 'reject', requestProperty = 'rateLimit' } = given
   const own = { ...given, store, name }
-  const emitter = new LimiterEmitter(where)
+  const emitter = new LimiterEmitter(where, given.name)
   const queues = simulated && new WaitQueues(simulated.timing)
   const resets = new Resets()
   const warnings = new Warnings(where, LIMITER_WARNINGS, own.warnings, emitter.listeners)

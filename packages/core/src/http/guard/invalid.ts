@@ -78,7 +78,7 @@ export function invalidRequests<Request>(
   return (thrown, units, context) => {
     const fault = faultIn(thrown, units)
     const isUnrouted = needsRoute && context.route === undefined
-    if (!fault || (isUnrouted && fault === 'missing key')) throw named(thrown, where)
+    if (!fault || (isUnrouted && fault === 'missing key')) throw named(thrown, where, warnings)
     // A limiter that only reports refuses nothing, and does not count these requests.
     if (!reports && isGone(context.response)) return end(context)
     warn(fault, thrown as SluiceError, context)
@@ -88,7 +88,7 @@ export function invalidRequests<Request>(
     const authenticate: HeaderField[] = challenge === undefined ? [] : [['WWW-Authenticate', challenge]]
     if (!passes) return replyOutcome(problemReply(status, TITLES[status], undefined, authenticate), context)
     const headers = unstored(authenticate, context)
-    return errorOutcome(new InvalidRequest(named(thrown, where) as SluiceError, status, headers), headers)
+    return errorOutcome(new InvalidRequest(named(thrown, where, warnings) as SluiceError, status, headers), headers)
   }
 }
 
@@ -101,9 +101,10 @@ function faultIn(error: unknown, units: unknown): Fault | undefined {
 }
 
 /** Adds the limiter's name to an error that is thrown on. A key function does not know it. */
-function named(thrown: unknown, where: string): unknown {
-  if (!(thrown instanceof SluiceError) || thrown.message.startsWith(where)) return thrown
-  return new SluiceError(thrown.code, namedMessage(thrown, where), { cause: thrown })
+function named(thrown: unknown, where: string, { tell }: Pick<Warnings<never>, 'tell'>): unknown {
+  if (!(thrown instanceof SluiceError)) return thrown
+  const message = tell(namedMessage(thrown, where))
+  return message === thrown.message ? thrown : new SluiceError(thrown.code, message, { cause: thrown })
 }
 
 function namedMessage({ message }: SluiceError, where: string): string {

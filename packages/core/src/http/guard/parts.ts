@@ -81,7 +81,7 @@ function answeringParts<Request>(options: RateLimitOptions<Request>, shared: Sha
   const { maxRetryAfter } = options
   const policy = choosePolicy<Request>({ ...options, key })
   const { where } = policy
-  const emitter = shared?.emitter ?? new LimiterEmitter(where)
+  const emitter = shared?.emitter ?? new LimiterEmitter(where, options.name)
   const warnings = new Warnings(where, LIMITER_WARNINGS, options.warnings, emitter.listeners, shared?.isNew)
   const cost = requestCostFor(policy, options.cost)
   optionalFunction(where, 'skip', skip)
