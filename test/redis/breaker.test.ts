@@ -27,7 +27,7 @@ function stateAfter(reply: string): string {
     probe: () => new Promise(() => {}),
     whenReady: () => () => {},
     onStateChange: undefined,
-    listeners: { hasListeners: () => false, send: () => {}, isSilent: false },
+    listeners: { hasListeners: () => false, send: () => {}, isSilent: false, madeAt: undefined },
     warn: () => {},
   })
   for (let run = 0; run < 10; run++) breaker.failed(0, new Error(`redis: ${reply}`), 'probe')

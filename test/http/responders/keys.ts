@@ -18,7 +18,7 @@ export function keyTests(start: Start): void {
   })
 
   test('an error of a key function tells a limiter without a name by where it was made', async () => {
-    const app = await start({ limit: 1, window: '10s', key: () => () => 'ann' })
+    const app = await start({ limit: 1, window: '10s', key: () => (() => 'ann') as never })
     expect((await ask(app)).status).toBe(500)
     const message = expect.stringMatching(
       /^policy "default" \(made at \S+\.ts:\d+\): key: expected .*, got a function$/,
