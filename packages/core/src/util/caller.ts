@@ -49,8 +49,13 @@ export class MadeAt {
 function placeIn(frames: readonly string[]): string {
   if (PACKAGES === undefined) return ''
   const frame = frames.find((each) => !isOwn(each) && !/[\\/]node_modules[\\/]|\bnode:/.test(each)) ?? ''
-  const [, line] = /^ {4}at (?:async )?(?:.*? \()?(?:file:\/\/)?(.+:\d+):\d+\)?$/.exec(frame) ?? []
-  return line === undefined ? '' : ` (made at ${line})`
+  const place = frame.endsWith(')')
+    ? frame.slice(frame.indexOf(' (') + 2, -1)
+    : frame.replace(/^ {4}at (?:async )?/, '')
+  // Without the column. Texts such as `native` have no line.
+  const line = place.slice(place.startsWith('file://') ? 'file://'.length : 0, place.lastIndexOf(':'))
+  const number = line.slice(line.lastIndexOf(':') + 1)
+  return number !== line && Number(number) > 0 ? ` (made at ${line})` : ''
 }
 
 interface Captured {
