@@ -47,7 +47,9 @@ export class States implements Swept {
   placesOf({ plan, identities }: Pick<StoreRequest, 'plan' | 'identities'>): Places {
     const own = this.#tablesFor(plan)
     const { starts } = plan
-    if (identities.every((text, i) => text.startsWith(starts[i] as string))) {
+    // Plans read from records of charges name no kinds.
+    const isOwn = (text: string, i: number) => afterKind(text) === starts[i]?.length && text.startsWith(starts[i])
+    if (identities.every(isOwn)) {
       return { tables: own, values: identities.map((text, i) => text.slice((starts[i] as string).length)) }
     }
     const tables = plan.cells.map((cell, c) => {
