@@ -470,11 +470,11 @@ export class Limiter<Subject = string> {
     const { cost = 1, tier, priority } = options
     const units = cost === 1 ? cost : checkedCost(this.#engine.policy, cost)
     const listed = this.#listed && this.#decideListed(this.#listed, subject, options, op)
-    return (
-      listed ??
-      whenKnown(this.#subjects.resolve(subject, tier, priority), (resolved) =>
-        this.#engine.decide(resolved, units, decisionOptions(options), op),
-      )
+    if (listed) return listed
+    // Read at once: the caller may change them while a key is awaited.
+    const own = decisionOptions(options)
+    return whenKnown(this.#subjects.resolve(subject, tier, priority), (resolved) =>
+      this.#engine.decide(resolved, units, own, op),
     )
   }
 
