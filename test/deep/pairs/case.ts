@@ -93,7 +93,7 @@ interface By extends At {
 }
 
 export type Event =
-  | Do<'request', Request & Sent & At>
+  | Do<'request', Request & Sent & At & { readonly times?: number }>
   | Do<'peek', Request & At>
   /** The time until the last refusal said that there is room, less `early`. */
   | Do<'wait', { readonly ms: number | 'retry'; readonly early?: number }>
@@ -139,9 +139,13 @@ export function unitOf({ algorithm, unit }: LimitOf): string {
   return algorithm === 'concurrency' ? 'concurrent-requests' : (unit ?? 'requests')
 }
 
-export function capacityOf({ limit, refill, leak, burst, capacity }: LimitOf): number {
+/** A lease makes a bucket smaller by the units that come back in its `ttl`: docs/leases.md, Costs. */
+export function capacityOf(of: LimitOf): number {
+  const { limit, refill, leak, burst, capacity, every = of.window, style, lease } = of
   const amount = (limit ?? refill ?? leak) as number
-  return amount === 0 ? 0 : (burst ?? capacity ?? amount)
+  const whole = amount === 0 ? 0 : (burst ?? capacity ?? amount)
+  const isTightened = lease && isBucket(of) && style !== 'interval' && whole > 0
+  return isTightened ? whole - Math.ceil((lease.ttl * amount) / (every as number)) : whole
 }
 
 export function isBucket({ algorithm }: LimitOf): boolean {

@@ -26,11 +26,12 @@ export interface Entry {
 
 const DAY_MS = 86_400_000
 
-function roomOf(limit: LimitOf): Room {
+/** `lease`: of a limit that is tightened for it: docs/leases.md, Costs. */
+function roomOf(limit: LimitOf, lease = limit.lease): Room {
   const { algorithm, window = 0, every = 0, segments = 1, edge = 'weighted' } = limit
   const amount = (limit.limit ?? limit.refill ?? limit.leak) as number
-  const windowMs = window === 'day' ? DAY_MS : window
-  const capacity = capacityOf(limit)
+  const windowMs = (window === 'day' ? DAY_MS : window) + (algorithm === 'slidingLog' && lease ? lease.ttl : 0)
+  const capacity = capacityOf({ ...limit, lease })
   switch (algorithm) {
     case 'slidingLog':
       return exactLog(amount, windowMs)
@@ -60,28 +61,47 @@ export class Count {
   readonly identity: string
   readonly capacity: number
   readonly #room: Room
+  /** Without the lease: what the tightened limit keeps to. */
+  readonly #loose: Room
+  /** The units that processes may hold by leases. */
+  readonly #leased: number
   readonly #entries: Entry[] = []
   /** Whether a process has refunded units of others. Each refund may do so then. */
   #isMixed = false
+  /** Whether units were charged that had no room. Processes spend those that they hold nevertheless: docs/leases.md, Costs. */
+  #isExceeded = false
 
-  constructor(limit: LimitOf, identity: string) {
+  /** `processes`: how many take units by leases. None in memory. */
+  constructor(limit: LimitOf, identity: string, processes = 0) {
     this.limit = limit
     this.identity = identity
     this.capacity = capacityOf(limit)
     this.#room = roomOf(limit)
+    this.#leased = (limit.lease?.size ?? 0) * processes
+    this.#loose = this.#leased > 0 ? roomOf(limit, undefined) : this.#room
   }
 
   room(now: number): Range {
-    return [this.#room(this.#charges('most'), now), this.#room(this.#charges('least'), now)]
+    const most = this.#isExceeded && this.isLeased ? this.capacity : this.#loose(this.#charges('least'), now)
+    return [this.#room(this.#mostAt(now), now), most]
+  }
+
+  /** Whether a verdict may have numbers of an earlier lease: docs/leases.md, Costs. */
+  get isLeased(): boolean {
+    return this.#leased > 0
+  }
+
+  /** All charges, and the units that processes have taken and nobody has spent. */
+  #mostAt(now: number): readonly Charge[] {
+    const charges = this.#charges('most')
+    return this.#leased > 0 ? [...charges, { at: now, cost: this.#leased }] : charges
   }
 
   /** The time until there is room for so many units. */
   wait(now: number, units: number): Range {
-    const until = (of: 'most' | 'least') => {
-      const charges = this.#charges(of)
-      return firstMs((ms) => this.#room(charges, now + ms) >= units)
-    }
-    return [until('least'), until('most')]
+    const until = (room: Room, charges: readonly Charge[]) => firstMs((ms) => room(charges, now + ms) >= units)
+    const least = this.#isExceeded && this.isLeased ? 0 : until(this.#loose, this.#charges('least'))
+    return [least, until(this.#room, this.#mostAt(now))]
   }
 
   /** `isDebt`: charged whatever room there is. */
@@ -95,6 +115,7 @@ export class Count {
       mayBeForgiven: false,
     }
     const earlier = [...this.#entries]
+    this.#isExceeded ||= isDebt
     this.#entries.push(entry)
     if (isDebt && isBucket(this.limit) && this.#isFull(entry, now))
       for (const each of earlier) each.mayBeForgiven = true
@@ -108,6 +129,7 @@ export class Count {
    * `reserved`: undefined where the policy has no reserves.
    */
   fill(now: number, units: number, reserved: number | undefined, chargesRefusals: boolean): void {
+    this.#isExceeded ||= units > 0
     if (reserved === undefined && (chargesRefusals || isBucket(this.limit) || this.limit.algorithm === 'slidingLog')) {
       if (this.capacity === 0) return
       const { least } = this.charge(now, units)
@@ -146,7 +168,8 @@ export class Count {
       least.cost -= refunded
       left -= refunded
     }
-    if (!isBucket(this.limit) || this.#isExact(entry, later, now))
+    // A refund of leased units may return fewer: docs/leases.md, Costs.
+    if (!this.isLeased && (!isBucket(this.limit) || this.#isExact(entry, later, now)))
       entry.most.cost = Math.max(0, entry.most.cost - units)
     for (const each of later) {
       each.isPassed = true
@@ -200,6 +223,7 @@ export class Count {
   reset(by: number | undefined): void {
     for (const entry of this.#entries.splice(0)) entry.clearedBy = by
     this.#isMixed = false
+    this.#isExceeded = false
   }
 
   /** In a log, units beyond the limit replace the oldest: docs/units.md, Settle the actual units. */

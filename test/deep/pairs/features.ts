@@ -25,6 +25,7 @@ export const HAS: Record<Feature, (of: Case) => boolean> = {
   'units by name': ({ policies }) => policies.some((policy) => unitsOf(policy).length > 0),
   estimate: some(({ estimate }) => estimate !== undefined),
   reserve: some(({ reserve }) => reserve !== undefined),
+  lease: some(({ lease }) => lease !== undefined),
   tiers: field('tiers'),
   onDeny: field('onDeny'),
   consistency: field('consistency'),
@@ -91,6 +92,15 @@ const PATCHES: Partial<Record<Feature, Patch>> = {
   'units by name': more({ algorithm: 'fixedWindow', ...rate, unit: 'tokens' }),
   estimate: first({ estimate: 'cap' }),
   reserve: first({ reserve: { 1: 5 } }),
+  lease: policy(({ limits = [], ...each }) => {
+    // All limits count the same unit.
+    const unit = limits.flatMap(({ unit }) => unit ?? [])[0]
+    const leased = (limit: LimitOf) => ({ ...limit, ...(unit && { unit }), lease: { size: 5, ttl: 1000 } })
+    return {
+      ...each,
+      limits: limits.map((limit) => (limit.algorithm === 'concurrency' ? limit : leased(limit))),
+    }
+  }),
   onDeny: fields({ onDeny: 'charge' }),
   consistency: fields({ consistency: { syncEvery: 10 } }),
   sharedTurns: fields({ sharedTurns: true }),

@@ -12,12 +12,15 @@ import {
   type Unit,
   type Units,
   unitOf,
+  unitsOf,
 } from './case.js'
 
 /** A random case for each seed. `where`: what its requests come through. */
 export function caseOf(seed: number, ways: readonly Case['way'][], where: Pick<Case, 'server' | 'processes'>): Case {
   return new Generator(seed).case(ways, where)
 }
+
+const AMOUNTS = ['limit', 'refill', 'leak', 'burst', 'capacity'] as const
 
 class Generator {
   readonly #below: (below: number) => number
@@ -29,7 +32,7 @@ class Generator {
   case(ways: readonly Case['way'][], where: Pick<Case, 'server' | 'processes'>): Case {
     const way = this.#one(ways)
     const count = way === 'document' ? 1 + this.#below(3) : 1
-    const policies = this.#times(count, () => this.#policy(way))
+    const policies = this.#times(count, () => this.#leased(this.#policy(way), way))
     const keep = this.#maybe(6, () => this.#one([5000, 3_600_000]))
     const made = { way, policies, ...(keep !== undefined && { keep }), ...where }
     const { processes = 1 } = where
@@ -47,7 +50,7 @@ class Generator {
     return {
       ...(hasTiers ? { tiers: { free: limits(), pro: limits() } } : { limits: limits() }),
       ...(isRelaxed && { consistency: { syncEvery: 10 } }),
-      ...this.#optional(10, { sharedTurns: true as const }),
+      ...this.#optional(7, { sharedTurns: true as const }),
       ...this.#optional(7, { onDeny: 'charge' as const }, way !== 'document'),
       ...this.#optional(7, {
         ban: { after: 1 + this.#below(3), within: this.#one([1000, 20_000]), for: [2000, 30_000] },
@@ -66,6 +69,32 @@ class Generator {
       ...this.#optional(2, { times: 1 + this.#below(4) }, way === 'document'),
       ...this.#optional(10, { allow: ['eve'] }),
       ...this.#optional(10, { deny: ['eve', 'bob'] }),
+    }
+  }
+
+  /** Some policies with a lease, if all of their limits can have one. */
+  #leased(policy: PolicyOf, way: Case['way']): PolicyOf {
+    const lease = { size: this.#one([3, 10, 30]), ttl: this.#one([1, 100, 1000]) }
+    const canHave = limitsOf(policy).every((limit) => {
+      const { algorithm, window = limit.every, queue } = limit
+      const isLong = window === 'day' || (window as number) >= lease.ttl
+      return algorithm !== 'concurrency' && !queue && isLong && capacityOf({ ...limit, lease }) >= 1
+    })
+    if (way === 'document' || policy.consistency || !this.#isOne(4) || !canHave) return policy
+    // All count the same unit.
+    const unit = unitsOf(policy)[0]
+    // A process takes at most half of the units that are left.
+    const more = (of: LimitOf) =>
+      Object.fromEntries(AMOUNTS.flatMap((name) => (of[name] === undefined ? [] : [[name, of[name] * 8]])))
+    const leased = (limits: readonly LimitOf[]) =>
+      limits.map((each) => ({ ...each, ...more(each), ...(unit && { unit }), lease }))
+    // Most without what excludes leases.
+    const { ban: _, onDeny: __, sharedTurns: ___, ...others } = policy
+    const { limits, tiers, ...rest } = this.#isOne(4) ? policy : others
+    return {
+      ...rest,
+      ...(limits && { limits: leased(limits) }),
+      ...(tiers && { tiers: { free: leased(tiers.free), pro: leased(tiers.pro) } }),
     }
   }
 
@@ -158,7 +187,11 @@ class Generator {
       others.push(() => ({ do: 'meter', which, ...this.#stream(units) }))
     } else others.push(() => ({ do: 'settle', which, units: 0, ...byId }))
     const kind = this.#below(10)
-    if (kind < 5) return { do: 'request', ...this.#request(of), ...(of.server && this.#sent()) }
+    if (kind < 5) {
+      const hasLease = of.policies.flatMap(limitsOf).some(({ lease }) => lease)
+      const times = this.#maybe(hasLease ? 1 : 10, () => 1 + this.#below(hasLease ? 12 : 4))
+      return { do: 'request', ...this.#request(of), ...(times && { times }), ...(of.server && this.#sent()) }
+    }
     if (kind < 7)
       return {
         do: 'wait',

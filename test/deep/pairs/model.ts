@@ -208,6 +208,8 @@ export class Model {
     const limits = needs.map(({ count, need, reserved }): LimitExpected => {
       const [least, most] = count.room(this.now)
       const fitsEver = need <= Math.max(0, count.capacity - reserved)
+      if (count.isLeased && isAllowed)
+        return { remaining: [0, count.capacity], retryAfterMs: [0, 0], resetAfterMs: [0, Number.POSITIVE_INFINITY] }
       return {
         remaining: [Math.max(0, least - reserved), Math.max(0, most - reserved)],
         retryAfterMs: isAllowed || need === 0 ? [0, 0] : fitsEver ? count.wait(this.now, need + reserved) : undefined,
@@ -280,8 +282,8 @@ export class Model {
     if (this.#isUnknown(held)) return
     if (this.#case.keep !== undefined) held.until = this.now + this.#case.keep
     if (held.isReleased) return
-    for (const { count, entry } of held.charges) {
-      if (entry && count.limit.algorithm === 'concurrency') count.renew(entry, this.now)
+    for (const { count, entry, isDone } of held.charges) {
+      if (entry && !isDone && count.limit.algorithm === 'concurrency') count.renew(entry, this.now)
     }
   }
 
@@ -414,7 +416,7 @@ export class Model {
       const { key = 'client' } = limit
       const value = key === 'everyone' ? EVERYONE : request[key]
       const id = [p, tier, l, value].join(' ')
-      const count = this.#counts.get(id) ?? new Count(limit, value as string)
+      const count = this.#counts.get(id) ?? new Count(limit, value as string, this.#case.processes)
       this.#counts.set(id, count)
       const unit = unitOf(limit)
       const reserved = reservedOf(limit, request.priority)

@@ -108,7 +108,10 @@ function stepsOf(event: Event, of: Case): string[] {
     return [
       `now += ${event.ms === 'retry' ? `0 // retryAfterMs of the last verdict, less ${event.early ?? 0}` : event.ms}`,
     ]
-  if (event.do === 'request') return [`await ask(${text(requestOf(event))})`]
+  if (event.do === 'request') {
+    const asked = `await ask(${text(requestOf(event))})`
+    return [event.times === undefined ? asked : `for (let n = 0; n < ${event.times}; n++) ${asked}`]
+  }
   if (event.do === 'peek')
     return [`console.log(await limiter.peek(${subjectText(requestOf(event), of)}, ${text({ cost: event.cost })}))`]
   if (event.do === 'block') return [`await limiter.block({ client: '${event.client}' }, { for: ${event.ms} })`]
@@ -145,7 +148,8 @@ function stepsOf(event: Event, of: Case): string[] {
   ].map((line, i, all) => (i === 0 ? `{ ${line}` : i === all.length - 1 ? `${line} }` : line))
 }
 
-function requestOf({ do: _, at: __, ...request }: Extract<Event, { do: 'request' | 'peek' }>): Request {
+function requestOf(event: Extract<Event, { do: 'request' | 'peek' }>): Request {
+  const { do: _, at: __, times: ___, ...request } = { times: 1, ...event }
   return request
 }
 

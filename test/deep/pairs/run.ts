@@ -101,8 +101,11 @@ class Player {
       case 'wait':
         model.now += event.ms === 'retry' ? Math.max(0, (this.#last?.retryAfterMs ?? 0) - (event.early ?? 0)) : event.ms
         return
-      case 'request':
-        return this.#request(event)
+      case 'request': {
+        const { times = 1, ...request } = event
+        for (let n = 0; n < times; n++) await this.#request(request)
+        return
+      }
       case 'peek':
         return this.#peek(event, this.#process(event))
       case 'reset':

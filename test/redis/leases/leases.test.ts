@@ -368,23 +368,6 @@ test('the memory store decides by the same numbers for a limit with a lease', as
   expect(inMemory[0]?.limits[0]?.capacity).toBe(29)
 })
 
-test('charged refusals equal those without a lease', async () => {
-  const limits = [slidingLog<string>({ limit: 10, window: '1m', lease })]
-  const [leased, memory] = [
-    redisStore(client, { clock: clock.read, timeout: 5000 }),
-    memoryStore({ clock: clock.read }),
-  ].map((store) => {
-    stores.push(store)
-    return createLimiter({ name: 'charged', store, limits, onDeny: 'charge' })
-  }) as [Leased, Leased]
-  for (const gap of [0, 500, 30_000, 20_000, 40_000, 61_000]) {
-    clock.now += gap
-    const [inRedis, inMemory] = [await consume(leased, 12), await consume(memory, 12)]
-    expect(inRedis.map(({ allowed }) => allowed)).toEqual(inMemory.map(({ allowed }) => allowed))
-    expect(inRedis.at(-1)?.retryAfterMs).toBe(inMemory.at(-1)?.retryAfterMs)
-  }
-})
-
 test('leased units are spent while Redis is away, up to the end of their ttl', async () => {
   const fragile = await startRedis()
   const own = new Redis(fragile.url)

@@ -57,9 +57,9 @@ test.each<[string, () => unknown, string]>([
     'gcra: lease: ttl: expected one in which less than the capacity of 5 comes back, got 3000 ms',
   ],
   [
-    'windows whose refusals are charged',
-    () => createLimiter({ name: 'api', limits: [fixedWindow({ ...rate, lease })], onDeny: 'charge' }),
-    'policy "api": lease: expected none on windows beside onDeny: "charge"',
+    'refusals that are charged beside it',
+    () => createLimiter({ name: 'api', limits: [slidingLog({ ...rate, lease })], onDeny: 'charge' }),
+    'policy "api": lease: expected none beside onDeny: "charge"',
   ],
   [
     'a reserve beside it',

@@ -197,8 +197,9 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     this.consume = chargesRefusals ? CHARGE : CONSUME
     this.priority = priorityFor(where, options.priority, this.tier)
     this.limits = limitsOf(where, options)
-    if (chargesRefusals && this.limits.some(({ reserve }) => reserve !== undefined)) {
-      wrongPolicy(`${where}: reserve: expected none beside onDeny: "charge"`)
+    for (const field of ['reserve', 'lease'] as const) {
+      if (!chargesRefusals || this.limits.every((limit) => limit[field] === undefined)) continue
+      wrongPolicy(`${where}: ${field}: expected none beside onDeny: "charge"`)
     }
     checkLeases(where, this.limits)
     this.#sharesTurns = sharedTurnsFor(where, options.sharedTurns, this.limits)
@@ -385,7 +386,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       const resolution = limit.resolve(this.where, ...(values[i] as NumbersOfLimit))
       if (this.#relaxed) return countedInFull(this.where, resolution, this.#relaxed)
       if (limit.carry !== undefined) return carriedForm(resolution, limit)
-      if (this.consume === CHARGE) return countingRefusals(this.where, resolution)
+      if (this.consume === CHARGE) return countingRefusals(resolution)
       return isOwnUnit(limit.unit) ? countingDebts(resolution) : resolution
     })
     const limits = namesFor(this.name, this.limits, resolutions).map((name, i): LimitOfCell => {

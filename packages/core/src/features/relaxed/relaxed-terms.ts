@@ -94,16 +94,11 @@ export function countingDebts(resolution: Resolution): Resolution {
  * The same limit for a policy that charges refusals: counters of windows go beyond the limit then, so that each refusal counts
  * in full. A log needs no more than its newest entries for that. A bucket that is full stays full: its clients could need
  * months to pay off an excess.
- *
- * @throws SluiceError `INVALID_POLICY` for a window with a lease: its units would be admitted while refusals count
  */
-export function countingRefusals(where: string, resolution: Resolution): Resolution {
-  const { kernel, id, carriedId, params, lease } = resolution
+export function countingRefusals(resolution: Resolution): Resolution {
+  const { kernel, id, carriedId, params } = resolution
   const { countRefusals } = CELL_KINDS[kernel]
   if (!countRefusals) return resolution
-  if (lease) {
-    wrongPolicy(`${where}: lease: expected none on windows beside onDeny: "charge"`)
-  }
   // A different id: without refusals, counters go up to the limit, and take as many bytes as that needs.
   return { ...resolution, id: `${id}.refusals`, carriedId: `${carriedId}.refusals`, params: countRefusals(params) }
 }
