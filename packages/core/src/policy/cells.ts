@@ -1,7 +1,7 @@
-import { leasedId, leasedWindow } from '../features/leases/lease-terms.js'
 import { CELL_KINDS } from '../store/cell-kinds.js'
 import type { Cell, ResolvedLimit } from '../store/store.js'
 import { hashOf } from '../util/hash.js'
+import { leasedId, leasedWindow } from './limits/lease.js'
 import type { Limit, Resolution } from './limits/limit.js'
 import type { TierOf } from './plan.js'
 import { idOfUnit } from './units.js'

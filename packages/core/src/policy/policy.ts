@@ -1,14 +1,7 @@
 import { type Ban, type BanOptions, banFor } from '../features/bans/ban-terms.js'
 import { type ChargesOptions, keepTerms } from '../features/charges/charge-terms.js'
-import { checkLeases } from '../features/leases/lease-terms.js'
 import { type SharedTurnsOptions, sharedTurnsFor } from '../features/queues/shared-turns-terms.js'
-import {
-  type ConsistencyOptions,
-  countedInFull,
-  countingDebts,
-  countingRefusals,
-  relaxedTerms,
-} from '../features/relaxed/relaxed-terms.js'
+import { type ConsistencyOptions, countedInFull, relaxedTerms } from '../features/relaxed/relaxed-terms.js'
 import type { HttpContext } from '../request/context.js'
 import { hasPermits } from '../store/cell-kinds.js'
 import { startOf } from '../store/identity.js'
@@ -32,12 +25,14 @@ import { headerName, oneOf, optionalFunction, wholeNumber } from '../util/valida
 import { ignorePromises, type MaybePromise, whenAllKnown } from '../util/when-known.js'
 import { carriedForm } from './carry.js'
 import { cellsFor, type LimitOfCell } from './cells.js'
+import { countingDebts, countingRefusals } from './counted-beyond.js'
 import { freeLimitName, takenNames } from './free-name.js'
 import { checkedKey } from './key.js'
 import { bitsOf, isSameKey, kindOf } from './keyed.js'
 import { checkKinds, type Given, type GivenKeys, valueFor } from './kinds.js'
 import { firstDay } from './limits/calendar.js'
 import { checkCommon } from './limits/common.js'
+import { checkLeases } from './limits/lease.js'
 import type { KeyFunction, Limit, OrFunction, Resolution } from './limits/limit.js'
 import { reserveSteps } from './limits/reserve.js'
 import { defaultLimit } from './limits/sliding-window.js'

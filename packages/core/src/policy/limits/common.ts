@@ -1,4 +1,3 @@
-import { leased, leaseOf } from '../../features/leases/lease-terms.js'
 import { type Algorithm, hasPermits } from '../../store/cell-kinds.js'
 import { type Duration, spanMs } from '../../util/duration.js'
 import { invalidPolicy, neverBeside } from '../../util/errors.js'
@@ -8,6 +7,7 @@ import { fieldsOf } from '../../util/property-of.js'
 import { headerName, knownOptions, oneOf, optionalFunction, wholeNumber } from '../../util/validate.js'
 import { checkUnit, idOfUnit } from '../units.js'
 import { refuseCalendar } from './calendar.js'
+import { leased, leaseOf } from './lease.js'
 import type { CommonOptions, LeasableOptions, Limit, LimitCalendar, OrFunction, UnitOptions } from './limit.js'
 import { checkReserve, reserveSteps } from './reserve.js'
 

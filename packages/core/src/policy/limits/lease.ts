@@ -1,9 +1,9 @@
-import type { LeaseOptions, Resolution } from '../../policy/limits/limit.js'
 import { CELL_KINDS } from '../../store/cell-kinds.js'
 import type { LeaseTerms } from '../../store/store.js'
 import { waitMs } from '../../util/duration.js'
 import { invalidPolicy, wrongPolicy } from '../../util/errors.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
+import type { LeaseOptions, Resolution } from './limit.js'
 
 /** @throws SluiceError `INVALID_POLICY` */
 export function leaseOf(where: string, options: LeaseOptions): LeaseTerms {
@@ -24,7 +24,7 @@ export function leaseOf(where: string, options: LeaseOptions): LeaseTerms {
  * - bucket: units spent in (x, x + d] are counted in (x - T, x + d]. In that time it admits its capacity and the units that
  *   return in d + T, so its capacity is reduced by the units that return in T.
  * - window, and buckets that refill at intervals: nothing changes. Their leases end with the segment or interval that they are
- *   counted in (see redis/layers/leases/). Within it, the instant of spending makes no difference: counters and refills stay as
+ *   counted in (see features/leases/). Within it, the instant of spending makes no difference: counters and refills stay as
  *   they are, and the weight of an edge only falls.
  *
  * @throws SluiceError `INVALID_POLICY` where that leaves nothing
