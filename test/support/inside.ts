@@ -1,7 +1,7 @@
+import type * as composed from '../../packages/core/src/features/composed.js'
 import type * as inLeases from '../../packages/core/src/features/leases/leases.js'
 import type * as inPermits from '../../packages/core/src/http/charging/permits.js'
 import type * as inCharges from '../../packages/core/src/limiter/charge-ledger.js'
-import type * as inLimiter from '../../packages/core/src/limiter/limiter.js'
 import type * as inBreaker from '../../packages/core/src/redis/health/breaker.js'
 import type * as inScripts from '../../packages/core/src/redis/scripts/scripts.generated.js'
 import type * as acrossSlots from '../../packages/core/src/redis/slots/across-slots.js'
@@ -15,7 +15,7 @@ async function inside<Module>(path: string): Promise<Module> {
   return import(/* @vite-ignore */ new URL(`../../packages/core/src/${path}`, import.meta.url).pathname)
 }
 
-export const { makeLimiter } = await inside<typeof inLimiter>('limiter/limiter.ts')
+export const { makeLimiter } = await inside<typeof composed>('features/composed.ts')
 const verdicts = await inside<typeof inVerdict>('verdict/verdict.ts')
 export const { freezes } = await inside<typeof inFreezes>('util/freezes.ts')
 export const { decideAcrossSlots } = await inside<typeof acrossSlots>('redis/slots/across-slots.ts')

@@ -3,6 +3,7 @@ export type { BanCountOptions } from './features/bans/request-bans.js'
 export { type Trap, type TrapOptions, trap } from './features/bans/trap.js'
 export type { BodyOptions } from './features/bodies/body.js'
 export type { ChargesOptions } from './features/charges/charge-terms.js'
+export { createLimiter } from './features/composed.js'
 export type { GivenClient, MatchedPolicies, PolicySource } from './features/documents/policy-source.js'
 export { type FileList, type FileListOptions, fileList } from './features/lists/files/file-list.js'
 export type { ListFormat } from './features/lists/files/formats.js'
@@ -12,6 +13,7 @@ export type { DenyOptions, ListItem, ListOptions, ListPredicate, ListsOption } f
 export { storeList } from './features/lists/store-list.js'
 export { type MemoryStoreOptions, memoryStore } from './features/memory-store.js'
 export type { Meter, MeterOptions } from './features/meters/meter.js'
+export type { PolicyOptions } from './features/options.js'
 export type { AcquireOptions } from './features/queues/acquire-options.js'
 export { type QueueOptions, queue } from './features/queues/queue-responder.js'
 export type { SharedTurnsOptions } from './features/queues/shared-turns-terms.js'
@@ -82,7 +84,6 @@ export type { UnavailableOption, UnavailableOptions } from './limiter/fallback.j
 export {
   type BlockOptions,
   type CostOptions,
-  createLimiter,
   Limiter,
   type LimiterOptions,
   type StrikeOptions,
@@ -126,7 +127,6 @@ export type { Reserve } from './policy/limits/reserve.js'
 export { perDay, perHour, perMinute, perSecond, slidingLog } from './policy/limits/sliding-log.js'
 export { type SlidingWindowOptions, slidingWindow } from './policy/limits/sliding-window.js'
 export type { SpreadOptions } from './policy/limits/spread.js'
-export type { PolicyOptions } from './policy/policy.js'
 export type { PriorityOption } from './policy/priority.js'
 export type { CostByUnit, CostOption } from './policy/request-cost.js'
 export type { RedisClient } from './redis/clients/connect.js'

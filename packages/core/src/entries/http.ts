@@ -3,6 +3,7 @@
  * decide on it, and puts the outcome on the framework's response.
  */
 
+export { createGuard } from '../features/composed.js'
 export { type Enforcing, enforce } from '../http/adapter/enforce.js'
 export { asFailure } from '../http/adapter/failure.js'
 export { type InheritingOptions, inheritOptions } from '../http/adapter/inherit-options.js'
@@ -12,7 +13,7 @@ export { runAfterMiddleware } from '../http/adapter/run-after-middleware.js'
 export { runHandler } from '../http/adapter/run-handler.js'
 export { writeOutcome } from '../http/adapter/write-outcome.js'
 export { holdPermitsUntil } from '../http/charging/permits.js'
-export { createGuard, type Guard } from '../http/guard/guard.js'
+export type { Guard } from '../http/guard/guard.js'
 export { setKeyRemedy } from '../http/guard/invalid.js'
 export { RATE_LIMIT_OPTIONS } from '../http/guard/options.js'
 export type { HandlerCall, Outcome } from '../http/guard/outcome.js'

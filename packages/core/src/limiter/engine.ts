@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { BanKeeper } from '../features/bans/ban-keeper.js'
+import { BAN } from '../features/bans/ban-terms.js'
+import { KEPT } from '../features/charges/charge-terms.js'
 import { KeptCharges } from '../features/charges/charges-by-id.js'
 import { BookedTurns, bookingOf } from '../features/queues/booked-turns.js'
 import { queuesOn } from '../features/queues/queues-on-store.js'
@@ -37,6 +39,7 @@ import { type MaybePromise, whenKnown } from '../util/when-known.js'
 import { type DecidedBy, type Decision, decisionOn, refusedBy } from '../verdict/decision.js'
 import { DECISION, served, type Verdict, verdictOf } from '../verdict/verdict.js'
 import { ChargeLedger } from './charge-ledger.js'
+import type { Composition } from './composition.js'
 import { isUnavailable, LocalFallback, type UnavailableOptions } from './fallback.js'
 import type { LimiterEmitter, RequestPath } from './limiter-emitter.js'
 import { DECISION_OPTIONS, type DecisionOptions, NO_OPTIONS } from './options.js'
@@ -82,6 +85,7 @@ export class Engine<Subject> {
     store: Store,
     unavailable: UnavailableOptions,
     emitter: LimiterEmitter,
+    { localStore }: Composition,
     timing = PROCESS_TIMING,
     queues?: WaitQueues,
     resets = new Resets(),
@@ -92,8 +96,9 @@ export class Engine<Subject> {
     if (typeof store?.decide !== 'function') {
       invalidPolicy(where, 'store', FORMS.store, store)
     }
-    if (policy.keeps && !isPropertyOf(store, 'keptCharge')) {
-      invalidPolicy(where, 'charges', 'none on this store, which keeps no charges', policy.keeps)
+    const keeps = policy.parts.get(KEPT)
+    if (keeps && !isPropertyOf(store, 'keptCharge')) {
+      invalidPolicy(where, 'charges', 'none on this store, which keeps no charges', keeps)
     }
     refuseOfOther(`${where}: store`, store)
     noteUse(where)
@@ -103,7 +108,7 @@ export class Engine<Subject> {
     this.timing = timing
     this.booked = new BookedTurns(timing)
     this.#queues = queues ?? queuesOn(store, policy.name)
-    this.#fallback = new LocalFallback(where, store, unavailable)
+    this.#fallback = new LocalFallback(where, store, unavailable, localStore)
     this.charges = new ChargeLedger(
       policy,
       ({ plan, identities }) => this.#queues.wake(queuesOf(wholeOf(plan), identities)),
@@ -115,8 +120,8 @@ export class Engine<Subject> {
       resets,
       document,
     )
-    this.kept = policy.keeps && new KeptCharges(policy, [() => this.#fallback.local, () => store], this.charges)
-    this.bans = policy.ban && new BanKeeper(policy, store, this.#fallback, emitter)
+    this.kept = keeps && new KeptCharges(policy, [() => this.#fallback.local, () => store], this.charges)
+    this.bans = policy.parts.get(BAN) && new BanKeeper(policy, store, this.#fallback, emitter)
   }
 
   /** Decides, and charges every limit if all have room. `op` replaces the policy's own, for a peek. */

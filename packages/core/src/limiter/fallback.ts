@@ -1,4 +1,3 @@
-import { memoryStoreBy } from '../features/memory-store.js'
 import { monotonicClock } from '../memory/clock.js'
 import { cappedCosts, withReserved } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
@@ -12,6 +11,7 @@ import { isPropertyOf } from '../util/property-of.js'
 import { knownOptions, oneOf } from '../util/validate.js'
 import { type DecidedBy, decisionOn } from '../verdict/decision.js'
 import { type Verdict, verdictOf } from '../verdict/verdict.js'
+import type { Composition } from './composition.js'
 import { LastKnown, type LocalStore } from './last-known.js'
 
 /** The decisions while the store cannot be reached. */
@@ -49,11 +49,17 @@ export class LocalFallback {
   readonly #mode: 'local' | 'allow' | 'deny'
   readonly #share: number
   readonly #store: Store
+  readonly #makeLocal: Composition['localStore']
   readonly #plans = new WeakMap<Plan, ReadablePlan>()
   #beside: Local | undefined
 
   /** @throws SluiceError `INVALID_POLICY` */
-  constructor(ofPolicy: string, store: Store, { unavailable = {} }: UnavailableOptions) {
+  constructor(
+    ofPolicy: string,
+    store: Store,
+    { unavailable = {} }: UnavailableOptions,
+    makeLocal: Composition['localStore'],
+  ) {
     const where = `${ofPolicy}: unavailable`
     knownOptions(where, unavailable, ['decide', 'share'], {}, FORMS.unavailable)
     const { decide = 'local', share } = unavailable
@@ -64,6 +70,7 @@ export class LocalFallback {
     }
     this.#share = share ?? 1
     this.#store = store
+    this.#makeLocal = makeLocal
   }
 
   /** The store of this process for outages, if there was any outage so far. */
@@ -113,7 +120,7 @@ export class LocalFallback {
   }
 
   get #local(): Local {
-    this.#beside ??= localBeside(this.#store)
+    this.#beside ??= localBeside(this.#store, this.#makeLocal)
     return this.#beside
   }
 
@@ -138,12 +145,12 @@ const locals = new WeakMap<Store, Local>()
  * The memory store and the known results for all limiters on a store, as limiters of one name share their state.
  * It remains after the outage until its states expire: a store that fails repeatedly must not grant a fresh quota each time.
  */
-function localBeside(store: Store): Local {
+function localBeside(store: Store, makeLocal: Composition['localStore']): Local {
   let local = locals.get(store)
   if (!local) {
     const given = clockOf(store)
     const known = new LastKnown(given ?? monotonicClock(), given !== undefined)
-    local = { store: memoryStoreBy(given), known }
+    local = { store: makeLocal(given), known }
     locals.set(store, local)
   }
   return local

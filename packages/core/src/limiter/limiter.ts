@@ -1,8 +1,7 @@
-import { ADDED_BAN_OPTIONS } from '../features/bans/ban-terms.js'
+import { ADDED_BAN_OPTIONS, BAN } from '../features/bans/ban-terms.js'
 import { emitBlock, emitUnblock } from '../features/bans/block-events.js'
 import type { KeptCharges } from '../features/charges/charges-by-id.js'
 import { hasLists, ListedSubjects, type ListSources } from '../features/lists/listed-subjects.js'
-import { memoryStore } from '../features/memory-store.js'
 import { type AcquireOptions, acquireOptions } from '../features/queues/acquire-options.js'
 import { WaitExceeded } from '../features/queues/waiter.js'
 import { checkedCost, type Units } from '../policy/costs.js'
@@ -24,6 +23,7 @@ import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
 import { type MaybePromise, whenKnown } from '../util/when-known.js'
 import { type Decision, isCharged, isHeld } from '../verdict/decision.js'
 import { type BanReport, DECISION, PARTS, Verdict } from '../verdict/verdict.js'
+import type { Composition } from './composition.js'
 import { Engine, type Resolver } from './engine.js'
 import type { LimiterEvents, ListenOptions } from './events.js'
 import { LimiterEmitter } from './limiter-emitter.js'
@@ -43,30 +43,17 @@ import {
 import { adviseOnSetUp } from './set-up-advice.js'
 import { noteStoreInUse } from './stores-in-use.js'
 
-export type { BlockOptions, CostOptions, DecisionOptions, LimiterOptions, StrikeOptions } from './options.js'
-
-/**
- * A limiter: one policy on one store.
- *
- * ```ts
- * const limiter = createLimiter({ name: 'mail', store, limit: 20, window: '1m' })
- * const verdict = await limiter.consume('user:42', { cost: 3 })
- * ```
- *
- * @throws SluiceError `INVALID_POLICY`
- */
-export function createLimiter<Subject = string>(options: LimiterOptions<Subject> & LimitForm): Limiter<Subject> {
-  return makeLimiter(options).limiter
-}
+export type { BlockOptions, CostOptions, LimiterOptions, StrikeOptions } from './options.js'
 
 /** The limiter, and its engine. */
-export function makeLimiter<Subject = string>(
+export function makeLimiterOf<Subject = string>(
   options: LimiterOptions<Subject> & LimitForm,
+  composition: Composition,
 ): { readonly limiter: Limiter<Subject>; readonly engine: Engine<Subject> } {
   knownOptions('limiter', options, LIMITER_OPTIONS)
-  const { store = memoryStore() } = options
+  const { store = composition.defaultStore() } = options
   const { ban } = options
-  const policy = choosePolicy(options)
+  const policy = choosePolicy(options, composition.features)
   for (const field of ADDED_BAN_OPTIONS) {
     if (ban?.[field as keyof typeof ban] !== undefined) {
       throw new SluiceError('INVALID_POLICY', `${policy.where}: ban: ${field}: expected none without HTTP`)
@@ -85,7 +72,7 @@ export function makeLimiter<Subject = string>(
     ((subject: Subject, verdict: Verdict) => warnOnRejection(listener, onVerdict(subject, verdict), warnings.emit))
   const sources = areTexts ? TEXTS : OBJECTS
   const listed = hasLists(options, store) ? new ListedSubjects(policy, store, options, warnings, sources) : undefined
-  const engine = new Engine(policy, store, options, emitter)
+  const engine = new Engine(policy, store, options, emitter, composition)
   const limiter = new Limiter(
     new Subjects(policy, { namesIdentity, areTexts, replacement: undefined }),
     engine,
@@ -384,7 +371,7 @@ export class Limiter<Subject = string> {
     const texts = this.#subjects.toBlock(identity)
     const { policy, store, bans, emitter } = this.#engine
     const { name } = policy
-    const scopes = policy.all.flatMap(({ ban }) => (ban ? [ban.terms.scope] : []))
+    const scopes = policy.all.flatMap(({ parts }) => parts.get(BAN)?.terms.scope ?? [])
     const policies = [...new Set([name, ...scopes])]
     await Promise.all(texts.flatMap((text) => policies.map((policy) => store.unblock(policy, text))))
     for (const text of texts) {

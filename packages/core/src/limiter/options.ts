@@ -1,6 +1,7 @@
 import { LIST_OPTIONS, type ListOptions } from '../features/lists/options.js'
+import type { PolicyOptions } from '../features/options.js'
 import type { Units } from '../policy/costs.js'
-import { POLICY_OPTIONS, type PolicyOptions } from '../policy/policy.js'
+import { POLICY_OPTIONS } from '../policy/policy.js'
 import type { Store, WaitingTurn } from '../store/store.js'
 import type { Duration } from '../util/duration.js'
 import { invalidPolicy } from '../util/errors.js'
@@ -31,6 +32,10 @@ export interface LimiterOptions<Subject>
 
 export const LIMITER_OPTIONS = [
   ...POLICY_OPTIONS,
+  'consistency',
+  'sharedTurns',
+  'charges',
+  'ban',
   ...LIST_OPTIONS,
   ...UNAVAILABLE_OPTIONS,
   'store',

@@ -27,14 +27,10 @@ interface Member extends LimitOfCell {
  *
  * @param limits in the order in which they were written
  */
-export function cellsFor(
-  limits: readonly LimitOfCell[],
-  tier: TierOf | undefined,
-  isRelaxed: boolean,
-): readonly Cell[] {
+export function cellsFor(limits: readonly LimitOfCell[], tier: TierOf | undefined, areAlone: boolean): readonly Cell[] {
   const groups = new Map<unknown, Member[]>()
   for (const limit of limits) {
-    const member = memberOf(limit, tier, isRelaxed)
+    const member = memberOf(limit, tier, areAlone)
     const { way, identity, prefix, resolved } = member
     const unit = way === 'in a log' ? idOfUnit(resolved.unit) : ''
     const group = way === 'alone' ? limit : `${way} ${identity} ${prefix}${unit}`
@@ -78,13 +74,13 @@ class Cells {
  * A reserve or an estimate concerns one limit alone, and tiers share single limits, so none of these joins a log. Tiers keep state of their own,
  * except for limits that they share; so do policies that are decided as one.
  */
-function memberOf(limit: LimitOfCell, tier: TierOf | undefined, isRelaxed: boolean): Member {
+function memberOf(limit: LimitOfCell, tier: TierOf | undefined, areAlone: boolean): Member {
   const { definition, resolution } = limit
   const shared = tier?.shared.get(definition)
   const ownPrefix = (definition.policy === undefined ? '' : `${definition.policy}/`) + (tier ? `${tier.name}.` : '')
   const isOwn = definition.reserve !== undefined || definition.estimate !== undefined
   const isInLog = resolution.kernel === 'log' && !isOwn && shared === undefined
-  const isJoint = !tier && !isRelaxed && canBeJoint(limit)
+  const isJoint = !tier && !areAlone && canBeJoint(limit)
   return {
     ...limit,
     prefix: shared === undefined ? ownPrefix : `~${shared}.`,

@@ -1,25 +1,12 @@
-import { type Ban, type BanOptions, banFor } from '../features/bans/ban-terms.js'
-import { type ChargesOptions, keepTerms } from '../features/charges/charge-terms.js'
-import { type SharedTurnsOptions, sharedTurnsFor } from '../features/queues/shared-turns-terms.js'
-import { type ConsistencyOptions, countedInFull, relaxedTerms } from '../features/relaxed/relaxed-terms.js'
 import type { HttpContext } from '../request/context.js'
 import { hasPermits } from '../store/cell-kinds.js'
 import { startOf } from '../store/identity.js'
-import {
-  type BanTerms,
-  CHARGE,
-  CONSUME,
-  EVERY_POLICY,
-  type KeepTerms,
-  type Op,
-  type QuotaUnit,
-  type RelaxedTerms,
-  type SharesTurns,
-} from '../store/store.js'
+import { CHARGE, CONSUME, NO_TERMS, type Op, type QuotaUnit } from '../store/store.js'
 import { isOwnUnit } from '../store/units.js'
 import { type Duration, durationMs, durationText, spanMs } from '../util/duration.js'
 import { invalidPolicy, neverBeside, SluiceError, show, wrongPolicy } from '../util/errors.js'
 import { FORMS, type Use } from '../util/option-hints.js'
+import { Parts } from '../util/parts.js'
 import { isThenable } from '../util/thenable.js'
 import { headerName, oneOf, optionalFunction, wholeNumber } from '../util/validate.js'
 import { ignorePromises, type MaybePromise, whenAllKnown } from '../util/when-known.js'
@@ -38,10 +25,12 @@ import { reserveSteps } from './limits/reserve.js'
 import { defaultLimit } from './limits/sliding-window.js'
 import { type ReadablePlan, readablePlan, type TierOf } from './plan.js'
 import { planOf } from './plan-of-kind.js'
+import type { PolicyBasis, PolicyFeature, PolicyPart } from './policy-feature.js'
 import { checkPriority, type PriorityFunction, type PriorityOption, priorityFor } from './priority.js'
 import { unitsOf } from './units.js'
 
-export interface PolicyOptions<Subject> {
+/** The options of a policy without those of features. */
+export interface BasicPolicyOptions<Subject> {
   /** Names the policy in keys, headers and errors: letters, digits, `_`, `-`. @default 'default' */
   readonly name?: string
   /** Units per window, for a policy of one limit. @default none */
@@ -67,14 +56,6 @@ export interface PolicyOptions<Subject> {
    */
   readonly onDeny?: 'none' | 'charge'
   /**
-   * Lets each process that shares a Redis store count busy keys by itself, and exchange counts every `syncEvery`.
-   *
-   * Decisions on these keys then do not wait, and several processes together may exceed a limit by a bound. For
-   * `fixedWindow` and `slidingWindow`. See docs/relaxed-counting.md.
-   * @default none: Redis makes every decision, exactly
-   */
-  readonly consistency?: ConsistencyOptions
-  /**
    * Limits by the name of a tier, instead of `limits`.
    *
    * Each tier has state of its own. A limit that is in several tiers as one object is one limit over all of them.
@@ -85,23 +66,6 @@ export interface PolicyOptions<Subject> {
   readonly tier?: (subject: Subject, context: HttpContext<Subject>) => string | PromiseLike<string>
   /** Higher comes first, where a limit has a `reserve` and in queues: a number by tier, or a function. @default 0 */
   readonly priority?: PriorityOption<Subject>
-  /**
-   * Whether requests wait for their turn across all processes that share the store.
-   *
-   * While one waits in any process, none of a lower priority is admitted in another. See docs/queues-and-shaping.md.
-   * Changes nothing on a memory store.
-   * @default false
-   */
-  readonly sharedTurns?: boolean | SharedTurnsOptions
-  /**
-   * Keeps admitted charges, so that any process settles, refunds, releases or renews them by the `id` of the verdict.
-   *
-   * See docs/charges.md.
-   * @default none
-   */
-  readonly charges?: ChargesOptions
-  /** Bans identities that are refused again and again, for longer each time. See docs/bans.md. @default none */
-  readonly ban?: BanOptions<Subject> | Use<typeof FORMS.ban, BanOptions<Subject>>
 }
 
 export const POLICY_OPTIONS = [
@@ -111,13 +75,9 @@ export const POLICY_OPTIONS = [
   'limits',
   'key',
   'onDeny',
-  'consistency',
   'tiers',
   'tier',
   'priority',
-  'sharedTurns',
-  'charges',
-  'ban',
 ] as const
 
 /** One policy, or one by tier: what a limiter decides by. */
@@ -128,10 +88,8 @@ export interface PolicyChoice<Subject> {
   readonly all: readonly Policy<Subject>[]
   /** The units that its limits count. */
   readonly units: ReadonlySet<QuotaUnit>
-  /** Undefined where charges are not kept. */
-  readonly keeps: KeepTerms | undefined
-  /** Undefined where refusals start no bans. */
-  readonly ban: Ban | undefined
+  /** What features have added. */
+  readonly parts: Parts
   /** The policy for a request, or of the tier that is named; a promise only where the request's tier is one. */
   of(subject: Subject, context: HttpContext<Subject>, tier?: string): Policy<Subject> | Promise<Policy<Subject>>
   /**
@@ -170,16 +128,14 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   /** The kinds of what it counts, each once. */
   readonly kinds: readonly string[]
   readonly units: ReadonlySet<QuotaUnit>
-  readonly keeps: KeepTerms | undefined
-  readonly ban: Ban | undefined
+  readonly parts = new Parts()
+  readonly #features: readonly PolicyPart[]
   readonly #keyOf: readonly number[]
   readonly #tier: TierOf | undefined
-  readonly #sharesTurns: SharesTurns | undefined
-  readonly #relaxed: RelaxedTerms | undefined
   readonly #plans = new Map<string, ReadablePlan>()
   readonly #static: ReadablePlan | undefined
 
-  constructor(options: PolicyOptions<Subject>, tier?: TierOf) {
+  constructor(options: BasicPolicyOptions<Subject>, features: readonly PolicyFeature[], tier?: TierOf) {
     this.#tier = tier
     this.tier = tier?.name
     this.name =
@@ -191,19 +147,12 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     const chargesRefusals = oneOf(where, 'onDeny', onDeny, ['none', 'charge']) === 'charge'
     this.consume = chargesRefusals ? CHARGE : CONSUME
     this.priority = priorityFor(where, options.priority, this.tier)
-    this.limits = limitsOf(where, options)
+    this.limits = limitsOf(where, options, features)
     for (const field of ['reserve', 'lease'] as const) {
       if (!chargesRefusals || this.limits.every((limit) => limit[field] === undefined)) continue
       wrongPolicy(`${where}: ${field}: expected none beside onDeny: "charge"`)
     }
     checkLeases(where, this.limits)
-    this.#sharesTurns = sharedTurnsFor(where, options.sharedTurns, this.limits)
-    this.#relaxed =
-      options.consistency === undefined ? undefined : relaxedTerms(where, options.consistency, this.limits)
-    if (this.#relaxed && this.#sharesTurns) {
-      neverBeside(where, 'consistency', 'sharedTurns', options.consistency)
-    }
-    this.keeps = options.charges === undefined ? undefined : keepTerms(where, options.charges, options, this.limits)
     const keyFunctions = this.limits.map((limit) => limit.key ?? options.key)
     checkKinds(where + (tier ? `: tiers: ${tier.name}` : ''), keyFunctions, tier?.known ?? new Map())
     this.keys = keyFunctions.filter((key, i) => keyFunctions.findIndex((other) => isSameKey(other, key)) === i)
@@ -212,11 +161,10 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     this.kinds = [...new Set(this.keys.map(kindOf))]
     refuseEqualNames(where, this.limits)
     this.units = unitsOf(where, this.limits)
-    this.ban = options.ban === undefined ? undefined : banFor(where, this.name, this.kinds, options.ban)
-    if (this.ban && this.limits.some(({ lease }) => lease !== undefined)) {
-      // Units leased elsewhere would still be spent although their key is banned.
-      neverBeside(where, 'ban', 'lease', options.ban)
-    }
+    const { name, limits, kinds, parts } = this
+    const identityOf = (kind: string) => this.#finestOf(this.#indicesOf(kind))
+    const basis: PolicyBasis = { where, name, limits, kinds, identityOf, parts }
+    this.#features = features.flatMap((feature) => feature.policy?.(basis, options) ?? [])
 
     const values = this.limits.flatMap(valuesOf)
     this.#static = values.every((value) => typeof value !== 'function') ? this.#planFor(values) : undefined
@@ -366,20 +314,11 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     return indices[bits.indexOf(Math.max(...bits))] as number
   }
 
-  #banTerms(): BanTerms | undefined {
-    if (!this.ban) return undefined
-    return Object.freeze({ ...this.ban.terms, identity: this.#finestOf(this.#indicesOf(this.ban.by)) })
-  }
-
-  #banningPolicy(): string | undefined {
-    const scope = this.ban?.terms.scope
-    return scope === this.name || scope === EVERY_POLICY ? undefined : scope
-  }
-
   #makePlan(values: readonly NumbersOfLimit[]): ReadablePlan {
+    const countAlone = this.#features.find((part) => part.countAlone)?.countAlone
     const resolutions = this.limits.map((limit, i) => {
       const resolution = limit.resolve(this.where, ...(values[i] as NumbersOfLimit))
-      if (this.#relaxed) return countedInFull(this.where, resolution, this.#relaxed)
+      if (countAlone) return countAlone(resolution)
       if (limit.carry !== undefined) return carriedForm(resolution, limit)
       if (this.consume === CHARGE) return countingRefusals(resolution)
       return isOwnUnit(limit.unit) ? countingDebts(resolution) : resolution
@@ -390,13 +329,15 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       return { definition, resolution, resolved, identity: this.#keyOf[i] as number }
     })
     const resolved = limits.map((limit) => limit.resolved)
-    const cells = cellsFor(limits, this.#tier, this.#relaxed !== undefined)
+    const cells = cellsFor(limits, this.#tier, countAlone !== undefined)
     const cellOf = resolved.map((limit) => cells.findIndex((cell) => cell.limits.includes(limit)))
     const reserves = cells.map((_, c) => {
       const { reserve } = this.limits[cellOf.indexOf(c)] as Limit
       return reserve === undefined ? [] : reserveSteps(this.where, reserve)
     })
     return readablePlan({
+      ...NO_TERMS,
+      ...Object.assign({}, ...this.#features.map(({ terms }) => terms?.())),
       policy: this.name,
       cells,
       starts: this.starts,
@@ -405,22 +346,22 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
       reserves,
       calendars: cells.map((_, c) => (resolutions[cellOf.indexOf(c)] as Resolution).calendar),
       definitions: this.limits,
-      ban: this.#banTerms(),
-      banningPolicy: this.#banningPolicy(),
-      sharesTurns: this.#sharesTurns,
-      keeps: this.keeps,
-      relaxed: this.#relaxed,
     })
   }
 }
 
-function limitsOf<Subject>(where: string, options: PolicyOptions<Subject>): readonly Limit<Subject>[] {
+function limitsOf<Subject>(
+  where: string,
+  options: BasicPolicyOptions<Subject>,
+  features: readonly PolicyFeature[],
+): readonly Limit<Subject>[] {
   const { limit, window, limits } = options
   if (limits === undefined) {
     if (limit === undefined) invalidPolicy(where, 'limit', 'a limit and a window, or limits', limit)
     try {
       const rate = { limit, window: window as OrFunction<number, Subject> }
-      return Object.freeze([defaultLimit<Subject>(rate, options.consistency !== undefined)])
+      const needsWindows = features.some((feature) => feature.needsWindows?.(options))
+      return Object.freeze([defaultLimit<Subject>(rate, needsWindows)])
     } catch (error) {
       // The one limit of a policy is known by the policy's name, not by the algorithm it became.
       throw error instanceof SluiceError

@@ -1,7 +1,5 @@
-import type { ConsistencyOptions } from '../features/relaxed/relaxed-terms.js'
 import type { Cell, ResolvedLimit } from '../store/store.js'
-import type { Limit } from './limits/limit.js'
-import { Policy } from './policy.js'
+import type { Policy } from './policy.js'
 import { idOfUnit } from './units.js'
 
 /** The names under which a limit's counts are stored, apart from the identity. */
@@ -12,17 +10,11 @@ export interface StateName {
   readonly whole: string
 }
 
-/**
- * The names of the counts of limits that are decided together. Where both names stay the same, used units still count. For
- * limits that name their keys, and whose numbers are known.
- *
- * @throws SluiceError `INVALID_POLICY`
- */
-export function stateNamesOf(limits: readonly Limit[], consistency?: ConsistencyOptions): readonly StateName[] {
-  const policy = new Policy<unknown>({ limits, ...(consistency && { consistency }) })
+/** The names of the counts of a policy's limits, which name their keys and have known numbers. */
+export function stateNamesIn(policy: Policy<unknown>): readonly StateName[] {
   const plan = policy.plan(undefined, {} as never)
   if (plan instanceof Promise) return []
-  return limits.map((_, i) => {
+  return policy.limits.map((_, i) => {
     const cell = plan.cells[plan.cellOf[i] as number] as Cell
     const start = plan.starts[cell.identity] as string
     const { windowMs, unit } = plan.resolved[i] as ResolvedLimit

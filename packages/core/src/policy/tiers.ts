@@ -1,13 +1,14 @@
-import type { Ban } from '../features/bans/ban-terms.js'
 import type { HttpContext } from '../request/context.js'
-import type { KeepTerms, QuotaUnit } from '../store/store.js'
+import type { QuotaUnit } from '../store/store.js'
 import { invalidPolicy, neverBeside, neverWithout, show } from '../util/errors.js'
 import { isRecord } from '../util/is-record.js'
+import type { Parts } from '../util/parts.js'
 import { headerName } from '../util/validate.js'
 import { whenKnown } from '../util/when-known.js'
 import type { Limit } from './limits/limit.js'
 import type { TierOf } from './plan.js'
-import { Policy, type PolicyChoice, type PolicyOptions } from './policy.js'
+import { type BasicPolicyOptions, Policy, type PolicyChoice } from './policy.js'
+import type { PolicyFeature } from './policy-feature.js'
 import { unitsOf } from './units.js'
 
 /**
@@ -20,12 +21,11 @@ class Tiers<Subject> implements PolicyChoice<Subject> {
   readonly limits: readonly Limit<Subject>[]
   readonly all: readonly Policy<Subject>[]
   readonly units: ReadonlySet<QuotaUnit>
-  readonly keeps: KeepTerms | undefined
-  readonly ban: Ban | undefined
+  readonly parts: Parts
   readonly #byName: ReadonlyMap<string, Policy<Subject>>
-  readonly #tier: NonNullable<PolicyOptions<Subject>['tier']>
+  readonly #tier: NonNullable<BasicPolicyOptions<Subject>['tier']>
 
-  constructor(options: PolicyOptions<Subject>) {
+  constructor(options: BasicPolicyOptions<Subject>, features: readonly PolicyFeature[]) {
     const { tiers, tier, limit, window, limits, ...rest } = options
     const where = `policy ${show(options.name ?? 'default')}`
     if (tiers === undefined) neverWithout(where, 'tier', 'tiers', tier)
@@ -43,13 +43,13 @@ class Tiers<Subject> implements PolicyChoice<Subject> {
     this.#byName = new Map(
       Object.entries(tiers).map(([name, limits]) => {
         headerName(`${where}: tiers`, 'name', name)
-        return [name, new Policy<Subject>({ ...rest, limits }, { name, shared, known })]
+        return [name, new Policy<Subject>({ ...rest, limits }, features, { name, shared, known })]
       }),
     )
     this.all = [...this.#byName.values()]
     this.name = (this.all[0] as Policy<Subject>).name
-    this.keeps = (this.all[0] as Policy<Subject>).keeps
-    this.ban = (this.all[0] as Policy<Subject>).ban
+    // Features have the same options in each.
+    this.parts = (this.all[0] as Policy<Subject>).parts
     this.limits = Object.freeze([...new Set(this.all.flatMap(({ limits }) => limits))])
     this.units = unitsOf(where, this.limits)
   }
@@ -86,8 +86,12 @@ function checkTiersOf(where: string, priority: unknown, tiers: object): void {
 }
 
 /** One policy, or one by tier. */
-export function choosePolicy<Subject>(options: PolicyOptions<Subject>): PolicyChoice<Subject> {
-  return options.tiers === undefined && options.tier === undefined ? new Policy(options) : new Tiers(options)
+export function choosePolicy<Subject>(
+  options: BasicPolicyOptions<Subject>,
+  features: readonly PolicyFeature[],
+): PolicyChoice<Subject> {
+  const isOne = options.tiers === undefined && options.tier === undefined
+  return isOne ? new Policy(options, features) : new Tiers(options, features)
 }
 
 /** Limits that are in more than one tier, numbered. */

@@ -1,6 +1,6 @@
 import type { Limit, Store, Verdict } from '@sluice/core'
 import { memoryStore } from '@sluice/core'
-import { decisionIn, Policy, planNow, type ReadablePlan } from '@sluice/core/internal'
+import { decisionIn, planNow, policyOf, type ReadablePlan } from '@sluice/core/internal'
 import type { StoreResult } from '@sluice/core/store'
 import type { TradeOff } from '../report.js'
 
@@ -84,7 +84,7 @@ export class Candidate {
     let own = this.#plans.get(plan)
     if (!own) {
       const limits = plan.definitions.map((limit) => (this.#replaces(limit) ? this.#made : limit))
-      own = new Policy<never>({ name: plan.policy, limits: limits as never, key: limits[0]?.key as never }).plan(
+      own = policyOf<never>({ name: plan.policy, limits: limits as never, key: limits[0]?.key as never }).plan(
         undefined as never,
         undefined as never,
       ) as ReadablePlan

@@ -16,7 +16,7 @@ import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
 import { isPropertyOf, propertyOf } from '../../util/property-of.js'
 import { decisionOn } from '../../verdict/decision.js'
 import { type BanReport, banReport, DECISION, type Verdict, verdictOf } from '../../verdict/verdict.js'
-import { type Ban, drawJitter, strikeOf } from './ban-terms.js'
+import { BAN, type Ban, drawJitter, strikeOf } from './ban-terms.js'
 
 /** An identity to strike, with the policy that counts it and its kind in that policy. */
 export interface StruckIdentity<Subject> {
@@ -47,7 +47,7 @@ export class BanKeeper<Subject> {
     this.#fallback = fallback
     this.#emitter = emitter
     this.#policies = new Map(all.map((policy) => [policy.tier, policy]))
-    this.#isOfStore = all.some(({ ban }) => ban?.terms.scope === EVERY_POLICY)
+    this.#isOfStore = all.some(({ parts }) => parts.get(BAN)?.terms.scope === EVERY_POLICY)
     if (this.#isOfStore && isPropertyOf(store, 'enforceBansOfEveryPolicy')) store.enforceBansOfEveryPolicy?.()
   }
 
@@ -63,7 +63,7 @@ export class BanKeeper<Subject> {
   ): Promise<BanReport | undefined> {
     const struck = new Map<string, Ban>()
     for (const { policy, kind, text } of identities) {
-      const ban = policy.ban as Ban
+      const ban = policy.parts.get(BAN) as Ban
       if (kind !== ban.by) {
         throw new SluiceError(
           'INVALID_KEY',
@@ -137,7 +137,7 @@ export class BanKeeper<Subject> {
   }
 
   #banOf(tier: string | undefined): Ban {
-    return (this.#policies.get(tier) as Policy<Subject>).ban as Ban
+    return (this.#policies.get(tier) as Policy<Subject>).parts.get(BAN) as Ban
   }
 }
 

@@ -1,10 +1,12 @@
 import { slidingLog } from '../../policy/limits/sliding-log.js'
+import type { PolicyFeature } from '../../policy/policy-feature.js'
 import { isPrivateAddress } from '../../policy/private-address.js'
 import { startOf } from '../../store/identity.js'
 import { type BanTerms, EVERY_POLICY, MAX_RUNGS, NO_TERMS, PLAIN_CELL, type Plan } from '../../store/store.js'
 import { type Duration, durationText, spanMs } from '../../util/duration.js'
-import { invalidPolicy, show } from '../../util/errors.js'
-import { FORMS } from '../../util/option-hints.js'
+import { invalidPolicy, neverBeside, show } from '../../util/errors.js'
+import { FORMS, type Use } from '../../util/option-hints.js'
+import type { PartKey } from '../../util/parts.js'
 import { knownOptions, oneOf, wholeNumber } from '../../util/validate.js'
 
 /** Bans that grow: an identity that is refused again and again is refused for a while whatever room there is, and longer each time. */
@@ -54,6 +56,12 @@ export interface BanOptions<Subject> {
   readonly private?: boolean
 }
 
+/** The option of a policy. */
+export interface BanOption<Subject> {
+  /** Bans identities that are refused again and again, for longer each time. See docs/bans.md. @default none */
+  readonly ban?: BanOptions<Subject> | Use<typeof FORMS.ban, BanOptions<Subject>>
+}
+
 /** A ladder by a formula. */
 export interface BanGrowth {
   readonly first: Duration
@@ -84,6 +92,24 @@ export interface Ban {
   readonly oncePerMinute: Plan
 }
 
+/** The ban of a policy whose refusals start bans. */
+export const BAN: PartKey<Ban> = { name: 'ban' }
+
+/** Bans as a part of policies. */
+export const policyBans: PolicyFeature = {
+  policyOptions: ['ban'],
+  policy({ where, name, limits, kinds, identityOf, parts }, { ban: option }: BanOption<never>) {
+    if (option === undefined) return undefined
+    const ban = banFor(where, name, kinds, option)
+    // Units leased elsewhere would still be spent although their key is banned.
+    if (limits.some(({ lease }) => lease !== undefined)) neverBeside(where, 'ban', 'lease', option)
+    parts.set(BAN, ban)
+    const { scope } = ban.terms
+    const banningPolicy = scope === name || scope === EVERY_POLICY ? undefined : scope
+    return { terms: () => ({ ban: Object.freeze({ ...ban.terms, identity: identityOf(ban.by) }), banningPolicy }) }
+  },
+}
+
 /** How many ms are added to a ban that starts now. Drawn here, so that memory and Redis decide alike. */
 export function drawJitter({ jitterMs }: Ban): number {
   return jitterMs === 0 ? 0 : Math.floor(Math.random() * (jitterMs + 1))
@@ -98,7 +124,7 @@ export function strikeOf(ban: Ban, terms: BanTerms, identities: readonly string[
  * @param kinds what the policy counts
  * @throws SluiceError `INVALID_POLICY`
  */
-export function banFor(policyWhere: string, policy: string, kinds: readonly string[], option: unknown): Ban {
+function banFor(policyWhere: string, policy: string, kinds: readonly string[], option: unknown): Ban {
   const where = `${policyWhere}: ban`
   knownOptions(where, option, [...BAN_OPTIONS, ...ADDED_BAN_OPTIONS], {}, FORMS.ban)
   const options = option as BanOptions<unknown>

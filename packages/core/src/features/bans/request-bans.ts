@@ -3,12 +3,12 @@ import { isDisabled } from '../../http/response/disabled-response.js'
 import { sentStatus, whenDecided } from '../../http/response/upgrade.js'
 import type { Engine } from '../../limiter/engine.js'
 import { hasOpenProxy } from '../../limiter/open-proxy.js'
-import type { PolicyOptions } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import { DECISION, isBarred, type Verdict } from '../../verdict/verdict.js'
 import type { BanKeeper } from './ban-keeper.js'
+import { BAN, type BanOption } from './ban-terms.js'
 import type { Trap } from './trap.js'
 
 /** The outcomes that are strikes. */
@@ -135,7 +135,7 @@ function isFromOtherSite(context: HttpContext<unknown>): boolean {
 /** @throws SluiceError `INVALID_POLICY` */
 export function bansFor<Request>(
   where: string,
-  options: PolicyOptions<Request>,
+  options: BanOption<Request>,
   engine: Engine<Request>,
   warnings: Warnings<LimiterWarning>,
   atOnce: boolean,
@@ -145,7 +145,7 @@ export function bansFor<Request>(
   const count = banCount(where, options.ban?.count, warnings)
   const trap = options.ban?.trap
   if (trap !== undefined && typeof trap?.catches !== 'function') invalidPolicy(where, 'ban: trap', 'trap([…])', trap)
-  const byAddress = engine.policy.all.some(({ ban }) => ban?.by.split('+').includes('ip'))
+  const byAddress = engine.policy.all.some(({ parts }) => parts.get(BAN)?.by.split('+').includes('ip'))
   return new RequestBans({ where, engine, keeper, atOnce: atOnce && !count, byAddress, count, trap, warnings })
 }
 

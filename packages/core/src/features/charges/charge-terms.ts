@@ -1,7 +1,9 @@
 import type { Limit } from '../../policy/limits/limit.js'
+import type { PolicyFeature } from '../../policy/policy-feature.js'
 import type { KeepTerms } from '../../store/store.js'
 import { type Duration, durationMs } from '../../util/duration.js'
 import { invalidPolicy, neverBeside } from '../../util/errors.js'
+import type { PartKey } from '../../util/parts.js'
 import { knownOptions } from '../../util/validate.js'
 
 /** How long charges can be changed by their ids. */
@@ -12,6 +14,31 @@ export interface ChargesOptions {
    * Longer than the work takes after which a charge is settled.
    */
   readonly keep: Duration
+}
+
+/** The option of a policy. */
+export interface ChargesOption {
+  /**
+   * Keeps admitted charges, so that any process settles, refunds, releases or renews them by the `id` of the verdict.
+   *
+   * See docs/charges.md.
+   * @default none
+   */
+  readonly charges?: ChargesOptions
+}
+
+/** The terms of a policy that keeps its charges. */
+export const KEPT: PartKey<KeepTerms> = { name: 'charges' }
+
+/** Kept charges as a part of policies. */
+export const policyCharges: PolicyFeature = {
+  policyOptions: ['charges'],
+  policy({ where, limits, parts }, options: ChargesOption & { readonly consistency?: unknown }) {
+    if (options.charges === undefined) return undefined
+    const keeps = keepTerms(where, options.charges, options, limits)
+    parts.set(KEPT, keeps)
+    return { terms: () => ({ keeps }) }
+  },
 }
 
 const SHORTEST_MS = 1000

@@ -1,10 +1,13 @@
 import { byIp } from '../../http/identity/ip.js'
 import { entriesIn, isData } from '../../policy/given-identities.js'
-import { Policy, type PolicyChoice, type PolicyOptions } from '../../policy/policy.js'
+import { Policy, type PolicyChoice } from '../../policy/policy.js'
+import type { PolicyFeature } from '../../policy/policy-feature.js'
 import { SluiceError, show } from '../../util/errors.js'
 import { getOrInsert } from '../../util/get-or-insert.js'
+import { Parts } from '../../util/parts.js'
 import { type MaybePromise, whenKnown } from '../../util/when-known.js'
-import { keepTerms } from '../charges/charge-terms.js'
+import { KEPT, keepTerms } from '../charges/charge-terms.js'
+import type { PolicyOptions } from '../options.js'
 import type { GivenClient, MatchedPolicies, PolicySource } from './policy-source.js'
 
 /**
@@ -16,6 +19,7 @@ export function policiesByHand<Request>(
   name: string,
   source: PolicySource<Request>,
   { charges, consistency: ofAll }: Pick<PolicyOptions<Request>, 'charges' | 'consistency'>,
+  features: readonly PolicyFeature[],
 ): PolicyChoice<Request> {
   const made = new WeakMap<MatchedPolicies<Request>, Policy<Request>>()
   /** The names of policies, by which a call that waits finds the one in force. */
@@ -24,7 +28,7 @@ export function policiesByHand<Request>(
     getOrInsert(made, matched, () => {
       const { limits, ban, sharedTurns, consistency = ofAll, key = byIp<Request>() } = matched.options
       const own = { name, key, limits, ban, sharedTurns, consistency, ...(charges && { charges }) }
-      const policy = new Policy<Request>(own)
+      const policy = new Policy<Request>(own, features)
       names.set(policy, given)
       return policy
     })
@@ -40,8 +44,7 @@ export function policiesByHand<Request>(
   return {
     name,
     where,
-    ban: undefined,
-    keeps: charges && keepTerms(where, charges, {}, []),
+    parts: partsOf(where, charges),
     get all() {
       return [...source.byName].map(([given, matched]) => policyOf(given, matched))
     },
@@ -69,6 +72,13 @@ export function policiesByHand<Request>(
       )
     },
   }
+}
+
+/** The parts that do not depend on the policy: whether charges are kept. */
+function partsOf(where: string, charges: PolicyOptions<never>['charges']): Parts {
+  const parts = new Parts()
+  if (charges) parts.set(KEPT, keepTerms(where, charges, {}, []))
+  return parts
 }
 
 function haveEqualUnits({ units }: Policy<never>, other: Policy<never>): boolean {

@@ -7,6 +7,7 @@ import { type GuardParts, requestLimiter } from '../../http/guard/parts.js'
 import { NO_POLICIES, Passage, reportedIn, without } from '../../http/guard/passage.js'
 import { anonymousBy } from '../../http/identity/anonymous.js'
 import { byIp } from '../../http/identity/ip.js'
+import type { Composition } from '../../limiter/composition.js'
 import { Engine } from '../../limiter/engine.js'
 import { LimiterEmitter } from '../../limiter/limiter-emitter.js'
 import type { Counting } from '../../policy/costs.js'
@@ -25,7 +26,6 @@ import { type MaybePromise, whenKnown } from '../../util/when-known.js'
 import { DECISION, PARTS, type Verdict } from '../../verdict/verdict.js'
 import { withVerdict } from '../../verdict/verdict-of-several.js'
 import { eitherDeny } from '../lists/list-step.js'
-import { memoryStore } from '../memory-store.js'
 import { WaitQueues } from '../queues/wait-queue.js'
 import { policiesByHand } from './policies-by-hand.js'
 import type { MatchedPolicies, OptionsOfPolicies, PolicySource } from './policy-source.js'
@@ -33,10 +33,10 @@ import type { MatchedPolicies, OptionsOfPolicies, PolicySource } from './policy-
 const OF_GUARDS: readonly string[] = ['name', 'consistency', 'charges']
 
 /** Options that the policies themselves define. */
-const OF_POLICIES = [
-  ...POLICY_OPTIONS.filter((option) => !OF_GUARDS.includes(option)),
-  ...(['count', 'enforce'] as const),
-]
+function ofPolicies({ features }: Composition): readonly string[] {
+  const all = [...POLICY_OPTIONS, ...features.flatMap(({ policyOptions = [] }) => policyOptions), 'count', 'enforce']
+  return all.filter((option) => !OF_GUARDS.includes(option))
+}
 
 /** Passes a request through the guard of one set of policies. */
 export type PassOne<Request> = typeof passThroughGuard<Request>
@@ -48,31 +48,40 @@ export interface Simulated<Request> {
 }
 
 /**
- * The guard for policies that are data. It makes one limiter for each set of policies that match a request together. These
+ * The guard for policies that are data, of a composition of features. It makes one limiter for each set of policies that match a request together. These
  * limiters have one store and one name, and count their common policies together.
  *
  * @param simulated replaces parts, for requests of another time
  * @throws SluiceError `INVALID_POLICY`
  */
-export function guardByPolicies<Request>(options: RateLimitOptions<Request>, simulated?: Simulated<Request>) {
+export function guardOfDocuments<Request>(
+  options: RateLimitOptions<Request>,
+  composition: Composition,
+  simulated?: Simulated<Request>,
+) {
   knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
   const { policies, ...given } = options as typeof options & { readonly policies: PolicySource<Request> }
   const where = `policies ${show(given.name ?? 'default')}`
-  for (const option of OF_POLICIES) {
-    if (given[option] === undefined) continue
+  for (const option of ofPolicies(composition)) {
+    if (given[option as keyof typeof given] === undefined) continue
     throw new SluiceError(
       'INVALID_POLICY',
       `${where}: ${option}: expected none beside policies, which define it themselves`,
     )
   }
-  const { store = memoryStore(), name = 'default', onInvalid = 'reject', requestProperty = 'rateLimit' } = given
+  const {
+    store = composition.defaultStore(),
+    name = 'default',
+    onInvalid = 'reject',
+    requestProperty = 'rateLimit',
+  } = given
   const own = { ...given, store, name }
   const emitter = new LimiterEmitter(where, given.name)
   const queues = simulated && new WaitQueues(simulated.timing)
   const resets = new Resets()
   const warnings = new Warnings(where, LIMITER_WARNINGS, own.warnings, emitter.listeners)
   const handleInvalid = invalidRequests<Request>({ where, all: [] }, onInvalid, false, warnings)
-  const byHand = policiesByHand(where, own.name, policies, own)
+  const byHand = policiesByHand(where, own.name, policies, own, composition.features)
   const limiters = new LimitersOfPolicies(policies, own, {
     emitter,
     queues,
@@ -80,13 +89,14 @@ export function guardByPolicies<Request>(options: RateLimitOptions<Request>, sim
     document: byHand,
     handleInvalid,
     simulated,
+    composition,
   })
   // Invalid options fail now, and not at the first request.
   for (const matched of policies.byName.values()) limiters.of(matched)
   policies.onCheck?.((matched) => limiters.of(matched))
   const guard = (context: HttpContext<Request>): MaybePromise<Outcome> => limiters.pass(context)
   const anonymous = anonymousBy<Request>(where, own.anonymous, warnings)
-  const engine = new Engine(byHand, own.store, own, emitter, simulated?.timing, queues, resets)
+  const engine = new Engine(byHand, own.store, own, emitter, composition, simulated?.timing, queues, resets)
   if (policies.onChange) engine.follow((listener) => policies.onChange?.(listener) as () => void)
   return Object.assign(guard, {
     limiter: requestLimiter(engine, undefined, anonymous),
@@ -103,6 +113,7 @@ interface Made<Request> {
 }
 
 interface PartsOfLimiters<Request> {
+  readonly composition: Composition
   readonly emitter: LimiterEmitter
   /** Those of requests of another time: they wait for a limit in one queue, whatever other policies apply to them. */
   readonly queues: WaitQueues | undefined
@@ -143,16 +154,17 @@ class LimitersOfPolicies<Request> {
       // Set only for policies that count bytes of responses.
       const countsResponses = options.limits?.some(({ unit }) => unit === 'response-bytes')
       const onExhausted = countsResponses ? this.#own.onExhausted : undefined
-      const { emitter, queues, resets, document, simulated } = this.#by
+      const { emitter, queues, resets, document, simulated, composition } = this.#by
       const shared = { emitter, queues, resets, document, isNew: this.#isNew, timing: simulated?.timing }
       const deny = eitherDeny(propertyOf(this.#own, 'deny'), propertyOf(options, 'deny'))
-      const parts = partsAndSteps({ ...this.#own, onExhausted, ...options, ...(deny && { deny }) }, shared)
+      const parts = partsAndSteps({ ...this.#own, onExhausted, ...options, ...(deny && { deny }) }, composition, shared)
       // Requests of a few clients are no evidence of the set-up.
       return { parts: base ? { ...parts, advice: this.of(base).parts.advice } : parts, choice: undefined }
     }
     const { limits = [] } = options
     const { name, charges } = this.#own
-    const choice = new Policy<Request>({ key: byIp<Request>(), limits, name, ...(charges && { charges }) })
+    const { features } = this.#by.composition
+    const choice = new Policy<Request>({ key: byIp<Request>(), limits, name, ...(charges && { charges }) }, features)
     return { parts: this.of(base).parts, choice }
   }
 

@@ -1,3 +1,4 @@
+import type { PolicyFeature } from '../../policy/policy-feature.js'
 import type { SharesTurns } from '../../store/store.js'
 import { type Duration, durationMs } from '../../util/duration.js'
 import { invalidPolicy, wrongPolicy } from '../../util/errors.js'
@@ -13,10 +14,31 @@ export interface SharedTurnsOptions {
   readonly ttl?: Duration
 }
 
+/** The option of a policy. */
+export interface SharedTurnsOption {
+  /**
+   * Whether requests wait for their turn across all processes that share the store.
+   *
+   * While one waits in any process, none of a lower priority is admitted in another. See docs/queues-and-shaping.md.
+   * Changes nothing on a memory store.
+   * @default false
+   */
+  readonly sharedTurns?: boolean | SharedTurnsOptions
+}
+
+/** Turns across processes as a part of policies. */
+export const policyTurns: PolicyFeature = {
+  policyOptions: ['sharedTurns'],
+  policy({ where, limits }, { sharedTurns: option }: SharedTurnsOption) {
+    const sharesTurns = sharedTurnsFor(where, option, limits)
+    return sharesTurns && { terms: () => ({ sharesTurns }) }
+  },
+}
+
 const [LEAST_TTL_MS, MAX_TTL_MS] = [100, 60_000]
 
 /** @throws SluiceError `INVALID_POLICY` */
-export function sharedTurnsFor(
+function sharedTurnsFor(
   where: string,
   option: boolean | SharedTurnsOptions = false,
   limits: readonly { readonly lease?: unknown }[],

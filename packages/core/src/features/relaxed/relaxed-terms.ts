@@ -1,9 +1,10 @@
 import type { Limit, Resolution } from '../../policy/limits/limit.js'
+import type { PolicyFeature } from '../../policy/policy-feature.js'
 import { type Algorithm, CELL_KINDS } from '../../store/cell-kinds.js'
 import type { RelaxedTerms } from '../../store/store.js'
 import { isOwnUnit } from '../../store/units.js'
 import { type Duration, durationMs } from '../../util/duration.js'
-import { invalidPolicy, wrongPolicy } from '../../util/errors.js'
+import { invalidPolicy, neverBeside, wrongPolicy } from '../../util/errors.js'
 import { knownOptions } from '../../util/validate.js'
 
 /** How closely the processes that share a store agree on counts. */
@@ -14,6 +15,32 @@ export interface ConsistencyOptions {
    * In between it decides by itself, without Redis, on keys that it has decided on twice within such a time.
    */
   readonly syncEvery: Duration
+}
+
+/** The option of a policy. */
+export interface ConsistencyOption {
+  /**
+   * Lets each process that shares a Redis store count busy keys by itself, and exchange counts every `syncEvery`.
+   *
+   * Decisions on these keys then do not wait, and several processes together may exceed a limit by a bound. For
+   * `fixedWindow` and `slidingWindow`. See docs/relaxed-counting.md.
+   * @default none: Redis makes every decision, exactly
+   */
+  readonly consistency?: ConsistencyOptions
+}
+
+/** Relaxed counting as a part of policies. */
+export const policyConsistency: PolicyFeature = {
+  policyOptions: ['consistency'],
+  needsWindows: ({ consistency }: ConsistencyOption) => consistency !== undefined,
+  policy({ where, limits }, { consistency, sharedTurns }: ConsistencyOption & { readonly sharedTurns?: unknown }) {
+    if (consistency === undefined) return undefined
+    const relaxed = relaxedTerms(where, consistency, limits)
+    if (sharedTurns !== undefined && sharedTurns !== false) {
+      neverBeside(where, 'consistency', 'sharedTurns', consistency)
+    }
+    return { terms: () => ({ relaxed }), countAlone: (resolution) => countedInFull(where, resolution, relaxed) }
+  },
 }
 
 const SHORTEST_MS = 10
@@ -32,7 +59,7 @@ const INSTEAD: ReadonlyMap<Algorithm, string> = new Map([
 ])
 
 /** @throws SluiceError `INVALID_POLICY` */
-export function relaxedTerms(where: string, consistency: ConsistencyOptions, limits: readonly Limit[]): RelaxedTerms {
+function relaxedTerms(where: string, consistency: ConsistencyOptions, limits: readonly Limit[]): RelaxedTerms {
   if (typeof consistency !== 'object' || consistency === null) {
     invalidPolicy(where, 'consistency', 'an object such as { syncEvery: "100ms" }', consistency)
   }
@@ -70,7 +97,7 @@ export function relaxedTerms(where: string, consistency: ConsistencyOptions, lim
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function countedInFull(where: string, resolution: Resolution, { syncEveryMs }: RelaxedTerms): Resolution {
+function countedInFull(where: string, resolution: Resolution, { syncEveryMs }: RelaxedTerms): Resolution {
   const { kernel, id, params, report } = resolution
   const { countInFull } = CELL_KINDS[kernel]
   if (!countInFull) refuse(where, `a ${kernel} is not counted by processes alone: use slidingWindow or fixedWindow`)

@@ -1,3 +1,4 @@
+import type { Composition } from '../../limiter/composition.js'
 import type { Limiter } from '../../limiter/limiter.js'
 import type { PolicyChoice } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
@@ -35,9 +36,9 @@ export interface Guard<Request> {
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<Request> {
+export function createGuardOf<Request>(options: RateLimitOptions<Request>, composition: Composition): Guard<Request> {
   if (options?.policies !== undefined) return guardOfPolicies(options)
-  const parts = partsAndSteps(options)
+  const parts = partsAndSteps(options, composition)
   return Object.assign((context: HttpContext<Request>) => passThroughGuard(parts, context), {
     limiter: parts.limiter as Limiter<Request | string | IdentityByKind>,
     requestProperty: parts.requestProperty,
@@ -71,9 +72,10 @@ export type PartsAndSteps<Request> = GuardParts<Request> & { readonly steps: rea
  */
 export function partsAndSteps<Request>(
   options: RateLimitOptions<Request>,
+  composition: Composition,
   shared?: SharedByGuards,
 ): PartsAndSteps<Request> {
-  const parts = guardParts(options, shared)
+  const parts = guardParts(options, composition, shared)
   return { ...parts, steps: stepsFor(parts) }
 }
 

@@ -1,8 +1,8 @@
 import type { ResponseBytesOptions } from '../../features/bodies/response-bytes.js'
 import type { PolicySource } from '../../features/documents/policy-source.js'
 import { LIST_OPTIONS, type ListOptions } from '../../features/lists/options.js'
+import type { PolicyOptions } from '../../features/options.js'
 import { UNAVAILABLE_OPTIONS, type UnavailableOptions } from '../../limiter/fallback.js'
-import type { PolicyOptions } from '../../policy/policy.js'
 import { POLICY_OPTIONS } from '../../policy/policy.js'
 import type { CostOption } from '../../policy/request-cost.js'
 import type { HttpContext } from '../../request/context.js'
@@ -101,6 +101,10 @@ export interface RateLimitOptions<Request>
 
 export const RATE_LIMIT_OPTIONS = [
   ...POLICY_OPTIONS,
+  'consistency',
+  'sharedTurns',
+  'charges',
+  'ban',
   ...LIST_OPTIONS,
   ...UNAVAILABLE_OPTIONS,
   'policies',

@@ -2,8 +2,8 @@ import { bansFor } from '../../features/bans/request-bans.js'
 import { responseBytesFor } from '../../features/bodies/response-bytes.js'
 import { REQUEST_LISTS } from '../../features/lists/list-sources.js'
 import { hasLists, ListedSubjects } from '../../features/lists/listed-subjects.js'
-import { memoryStore } from '../../features/memory-store.js'
 import type { WaitQueues } from '../../features/queues/wait-queue.js'
+import type { Composition } from '../../limiter/composition.js'
 import { Engine } from '../../limiter/engine.js'
 import { Limiter } from '../../limiter/limiter.js'
 import { LimiterEmitter } from '../../limiter/limiter-emitter.js'
@@ -54,11 +54,15 @@ export interface SharedByGuards {
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function guardParts<Request>(options: RateLimitOptions<Request>, shared?: SharedByGuards) {
+export function guardParts<Request>(
+  options: RateLimitOptions<Request>,
+  composition: Composition,
+  shared?: SharedByGuards,
+) {
   knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
-  const answering = answeringParts(options, shared)
+  const answering = answeringParts(options, composition, shared)
   const { where, policy, warnings, enforcement } = answering
-  const deciding = decidingParts(options, answering, shared)
+  const deciding = decidingParts(options, answering, composition, shared)
   const { onInvalid = 'reject', requestProperty: property = DEFAULT_PROPERTY } = options
   const handleInvalid = invalidRequests(policy, onInvalid, enforcement.onlyReports, warnings)
   const isByAddress = policy.all.some(({ kinds }) => kinds.some((kind) => kind.split('+').includes('ip')))
@@ -76,10 +80,14 @@ export function guardParts<Request>(options: RateLimitOptions<Request>, shared?:
 }
 
 /** What a request is, and what is answered. */
-function answeringParts<Request>(options: RateLimitOptions<Request>, shared: SharedByGuards | undefined) {
+function answeringParts<Request>(
+  options: RateLimitOptions<Request>,
+  { features }: Composition,
+  shared: SharedByGuards | undefined,
+) {
   const { key = byIp<Request>(), skip, respond = reject<Request>(), headers = 'draft-11', onVerdict } = options
   const { maxRetryAfter } = options
-  const policy = choosePolicy<Request>({ ...options, key })
+  const policy = choosePolicy<Request>({ ...options, key }, features)
   const { where } = policy
   const emitter = shared?.emitter ?? new LimiterEmitter(where, options.name)
   const warnings = new Warnings(where, LIMITER_WARNINGS, options.warnings, emitter.listeners, shared?.isNew)
@@ -112,9 +120,10 @@ function answeringParts<Request>(options: RateLimitOptions<Request>, shared: Sha
 function decidingParts<Request>(
   options: RateLimitOptions<Request>,
   { where, policy, emitter, warnings, responders, enforcement }: ReturnType<typeof answeringParts<Request>>,
+  composition: Composition,
   shared: SharedByGuards | undefined,
 ) {
-  const { store = memoryStore() } = options
+  const { store = composition.defaultStore() } = options
   const listed = hasLists(options, store)
     ? new ListedSubjects(policy, store, options, warnings, REQUEST_LISTS)
     : undefined
@@ -124,6 +133,7 @@ function decidingParts<Request>(
     store,
     options,
     emitter,
+    composition,
     shared?.timing,
     shared?.queues,
     shared?.resets,
