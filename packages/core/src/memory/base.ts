@@ -48,11 +48,6 @@ export class MemoryBase {
     return this.bounds.wall.at(this.now())
   }
 
-  /** How far dates are ahead of the store's clock. */
-  get aheadMs(): number {
-    return this.bounds.wall.aheadAt(this.now())
-  }
-
   /** Empties the room. Parts that use it are to be cleared after it. */
   clear(): void {
     this.#sweeper.stop()
