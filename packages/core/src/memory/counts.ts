@@ -5,6 +5,7 @@ import {
   CHARGE,
   CONSUME,
   DEBIT,
+  isDecision,
   PEEK,
   type Plan,
   REFUND,
@@ -40,13 +41,13 @@ export class Counts implements MemoryLayer {
     const { op, plan, costs, needs = costs } = request
     const { states } = this.#base
     const { tables, values: identities } = states.placesOf(request)
-    const isDecision = op === CONSUME || op === PEEK || op === CHARGE
+    const decides = isDecision(op)
     let allowed = true
     let possible = true
     for (let c = 0; c < tables.length; c++) {
       const identity = identities[(plan.cells[c] as Cell).identity] as string
-      const wait = (tables[c] as Table).look(identity, now, isDecision ? (needs[c] as number) : 0)
-      if (!isDecision) continue
+      const wait = (tables[c] as Table).look(identity, now, decides ? (needs[c] as number) : 0)
+      if (!decides) continue
       // The decision: `look` has read the state, and nothing is written so far.
       if (wait !== 0) allowed = false
       if (wait < 0) possible = false
@@ -54,7 +55,7 @@ export class Counts implements MemoryLayer {
 
     const values = plan.reports === 1 ? [0, 0, 0, 0] : new Array<number>(STRIDE * plan.reports)
     const result = resultOf(now, allowed, values, 0)
-    const change = isDecision ? undefined : changeOf(request)
+    const change = decides ? undefined : changeOf(request)
     for (let c = 0, at = 0; c < tables.length; c++) {
       const table = tables[c] as Table
       const { hasState } = table
@@ -63,7 +64,7 @@ export class Counts implements MemoryLayer {
       const from = at
       at = table.report(values, from, allowed)
       if (!allowed && op !== PEEK && hasToWait(values, from, at)) table.noteRefusal()
-      if (isDecision && table.refunded !== 0) {
+      if (decides && table.refunded !== 0) {
         result.refunded ??= tables.map(() => 0)
         ;(result.refunded as number[])[c] = table.refunded
       }

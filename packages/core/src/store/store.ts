@@ -208,6 +208,11 @@ export type Op =
   | typeof RENEW
   | typeof DEBIT
 
+/** Whether an op decides, and may refuse. The others change what is charged. */
+export function isDecision(op: Op): boolean {
+  return op <= CHARGE
+}
+
 /** A decision for a store to make, or a change of an earlier charge. */
 export interface StoreRequest {
   readonly op: Op

@@ -2,8 +2,7 @@ import type { MemoryBase } from '../../memory/base.js'
 import type { MemoryLayer } from '../../memory/layer.js'
 import {
   type BanTerms,
-  CHARGE,
-  CONSUME,
+  isDecision,
   PEEK,
   type Plan,
   refusalBy,
@@ -36,8 +35,8 @@ export class MemoryBanLayer implements MemoryLayer {
 
   decide(request: StoreRequest, now: number): StoreResult {
     const { op, plan, identities, strike } = request
-    const isDecision = op === CONSUME || op === PEEK || op === CHARGE
-    const block = isDecision && this.#bans.blocks.size > 0 ? this.#bans.holding(plan, identities, now) : undefined
+    const mayRefuse = isDecision(op) && this.#bans.blocks.size > 0
+    const block = mayRefuse ? this.#bans.holding(plan, identities, now) : undefined
     if (block) return refusalBy(reportOf(block, now), now)
     const result = this.#next.decide(request, now)
     return strike === undefined || result.allowed ? result : this.#strikeRefused(request, result)

@@ -1,14 +1,6 @@
 import type { MemoryBase } from '../../memory/base.js'
 import type { MemoryLayer } from '../../memory/layer.js'
-import {
-  CHARGE,
-  CONSUME,
-  type KeptCharge,
-  PEEK,
-  type Plan,
-  type StoreRequest,
-  type StoreResult,
-} from '../../store/store.js'
+import { isDecision, type KeptCharge, PEEK, type Plan, type StoreRequest, type StoreResult } from '../../store/store.js'
 import { KeptRecords } from './memory-charges.js'
 
 /** The layer of charges that are changed by their ids: keeps admitted ones, and changes them as far as their records say. */
@@ -30,7 +22,7 @@ export class MemoryChargeLayer implements MemoryLayer {
 
   #decideKept(request: StoreRequest, now: number): StoreResult {
     const { op } = request
-    if (op === CONSUME || op === PEEK || op === CHARGE) {
+    if (isDecision(op)) {
       const result = this.#next.decide({ ...request, keep: undefined }, now)
       if (!result.allowed || op === PEEK) return result
       return { ...result, id: this.#records.keep(request, result) }

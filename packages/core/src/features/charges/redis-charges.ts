@@ -1,7 +1,7 @@
 import { readRecord, recordsOf, slotsText } from '../../redis/scripts/charge-record.js'
 import { readKeys } from '../../redis/scripts/run.js'
 import type { RedisBase } from '../../redis/slots/base.js'
-import { CHARGE, type Keep, type KeptCharge, PEEK, type StoreRequest } from '../../store/store.js'
+import { isDecision, type Keep, type KeptCharge, PEEK, type StoreRequest } from '../../store/store.js'
 import { chargeId } from '../../util/charge-id.js'
 
 /** The charges in Redis that are changed by their ids. */
@@ -14,7 +14,7 @@ export class RedisCharges {
 
   /** A decision with the id under which its charge is kept. */
   withId(request: StoreRequest): StoreRequest {
-    if (request.op > CHARGE || request.op === PEEK || request.keep?.id !== undefined) return request
+    if (!isDecision(request.op) || request.op === PEEK || request.keep?.id !== undefined) return request
     const { slots } = this.#base
     const id = chargeId() + (slots.isCluster ? slotsText(slots.ofAll(request.identities)) : '')
     return { ...request, keep: { ...(request.keep as Keep), id } }

@@ -1,4 +1,4 @@
-import { CHARGE, CONSUME, refusalBy, type StoreRequest, type StoreResult } from '../../store/store.js'
+import { CONSUME, isDecision, refusalBy, type StoreRequest, type StoreResult } from '../../store/store.js'
 import { SluiceError } from '../../util/errors.js'
 import type { IndexEntry } from '../blocks/entry.js'
 import type { KnownBlock } from '../blocks/mirror.js'
@@ -44,7 +44,7 @@ export class KnownBlocks implements Layer {
   }
 
   decide(request: StoreRequest): StoreResult | Promise<StoreResult> {
-    if (request.op > CHARGE) return this.#next.decide(request)
+    if (!isDecision(request.op)) return this.#next.decide(request)
     if (this.#starting && request.identities.some((identity) => identity.startsWith('ip='))) {
       return this.#starting.then(() => {
         if (this.#isClosed) throw new SluiceError('STORE_UNAVAILABLE', 'redis: the store is closed')

@@ -5,8 +5,8 @@ import {
   type BlockReport,
   blockReport,
   type Cell,
-  CHARGE,
   type ChargeOutcome,
+  isDecision,
   PEEK,
   refusalBy,
   resultOf,
@@ -132,7 +132,7 @@ export class ResultReader {
 
   /** Adds the id of a charge that is kept, or the outcome of a change. */
   #ofKept({ op, keep }: StoreRequest, result: StoreResult): StoreResult {
-    if (op > CHARGE) return { ...result, outcome: OUTCOMES[this.#reply.uint8()] ?? 'unknown' }
+    if (!isDecision(op)) return { ...result, outcome: OUTCOMES[this.#reply.uint8()] ?? 'unknown' }
     return result.allowed && op !== PEEK && keep?.id !== undefined ? { ...result, id: keep.id } : result
   }
 

@@ -5,6 +5,7 @@ import {
   CHARGE,
   type ChargeOutcome,
   CONSUME,
+  isDecision,
   isImpossible,
   type Keep,
   NO_TERMS,
@@ -237,6 +238,6 @@ function whole(
     refunded,
     behindMs: behindMs > 0 ? behindMs : undefined,
     id: allowed ? id : undefined,
-    outcome: keep && op > CHARGE ? outcomeOf(outcomes(keep)) : undefined,
+    outcome: keep && !isDecision(op) ? outcomeOf(outcomes(keep)) : undefined,
   }
 }

@@ -1,4 +1,4 @@
-import { CHARGE, PEEK, type Plan, refusalBy, type StoreRequest, type StoreResult } from '../../store/store.js'
+import { isDecision, PEEK, type Plan, refusalBy, type StoreRequest, type StoreResult } from '../../store/store.js'
 import { SluiceError } from '../../util/errors.js'
 import { blockIn, ResultReader } from '../scripts/decode.js'
 import { encode, type PlanText } from '../scripts/encode.js'
@@ -24,7 +24,7 @@ export async function decideOnMovingSlot(
   leftMs: () => number,
 ): Promise<StoreResult> {
   const decide = (part: StoreRequest) => decideKey(moving, part, leftMs())
-  if (request.op <= CHARGE) {
+  if (isDecision(request.op)) {
     const block = await findBlock(moving, request, leftMs)
     if (block) return block
   }
@@ -32,7 +32,7 @@ export async function decideOnMovingSlot(
   // The record of a charge would be a further key: it is not kept, and none is changed meanwhile.
   const { keep } = request
   const unstruck = { ...request, strike: undefined, keep: undefined }
-  if (keep && request.op > CHARGE)
+  if (keep && !isDecision(request.op))
     throw new SluiceError('STORE_UNAVAILABLE', 'redis: the slot of this charge is moving: try again')
   return request.plan.cells.length === 1 ? decide(unstruck) : decideByKey(unstruck, decide)
 }
