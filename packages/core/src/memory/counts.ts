@@ -126,7 +126,7 @@ function changeOf({ op, plan, costs, permitId, charge }: StoreRequest) {
 }
 
 function hasPermits({ kernel }: Cell): boolean {
-  return CELL_KINDS[kernel].hasPermits === true
+  return CELL_KINDS[kernel].hasPermits
 }
 
 /** Whether a cell refuses for now, by its reports. */
