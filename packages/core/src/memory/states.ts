@@ -1,5 +1,5 @@
 import { afterKind } from '../store/identity.js'
-import type { Cell, Plan, StoreRequest } from '../store/store.js'
+import type { Plan, StoreRequest } from '../store/store.js'
 import type { Swept } from './sweeper.js'
 import type { Table } from './table.js'
 import { type Bounds, Tables } from './tables.js'
@@ -45,18 +45,10 @@ export class States implements Swept {
 
   /** The locations for a request, whose identities may be of other kinds than the plan names. */
   placesOf({ plan, identities }: Pick<StoreRequest, 'plan' | 'identities'>): Places {
-    const own = this.#tablesFor(plan)
     const { starts } = plan
     // Plans read from records of charges name no kinds.
     const isOwn = (text: string, i: number) => afterKind(text) === starts[i]?.length && text.startsWith(starts[i])
-    if (identities.every(isOwn)) {
-      return { tables: own, values: identities.map((text, i) => text.slice((starts[i] as string).length)) }
-    }
-    const tables = plan.cells.map((cell, c) => {
-      const text = identities[cell.identity] as string
-      const start = text.slice(0, afterKind(text))
-      return start === starts[cell.identity] ? (own[c] as Table) : this.#tableOf(plan, cell, start)
-    })
+    const tables = identities.every(isOwn) ? this.#tablesFor(plan) : this.#tablesOf(plan, identities.map(kindIn))
     return { tables, values: identities.map((text) => text.slice(afterKind(text))) }
   }
 
@@ -65,7 +57,7 @@ export class States implements Swept {
     if (plan === this.#lastPlan) return this.#lastTables
     let tables = this.#byPlan.get(plan)
     if (!tables) {
-      tables = plan.cells.map((cell) => this.#tableOf(plan, cell, plan.starts[cell.identity] as string))
+      tables = this.#tablesOf(plan, plan.starts)
       this.#byPlan.set(plan, tables)
     }
     this.#lastPlan = plan
@@ -73,11 +65,11 @@ export class States implements Swept {
     return tables
   }
 
-  /** Each kind has a separate table, so that equal values of two kinds never meet. */
-  #tableOf({ policy }: Plan, cell: Cell, start: string): Table {
+  /** Each kind has a separate table, so that equal values of two kinds never meet. `starts`: by identity. */
+  #tablesOf({ policy, cells }: Plan, starts: readonly string[]): readonly Table[] {
     // Limits that are functions of the request make tables without bound, with or without states.
     this.sweepLater()
-    return this.#tables.find(`${policy}:${cell.id}\n${start}`, cell)
+    return cells.map((cell) => this.#tables.find(`${policy}:${cell.id}\n${starts[cell.identity]}`, cell))
   }
 
   /** Takes a table in which a decision has made or dropped a state. */
@@ -110,4 +102,9 @@ export class States implements Swept {
     this.#byPlan = new WeakMap()
     this.#lastPlan = undefined
   }
+}
+
+/** The beginning of an identity's text: its kind. */
+function kindIn(text: string): string {
+  return text.slice(0, afterKind(text))
 }
