@@ -1,4 +1,3 @@
-import { CELL_KINDS } from '../store/cell-kinds.js'
 import { takesNone } from '../store/kept-charge.js'
 import {
   type Cell,
@@ -13,6 +12,7 @@ import {
   type ResolvedLimit,
   type StoreRequest,
 } from '../store/store.js'
+import { countsPermits } from '../store/units.js'
 
 /** The actual units of a cell `c`, whose unit is charged so many. Undefined where the charge stays as it is. */
 export type ActualUnits = (unit: QuotaUnit, charged: number, c: number) => number | undefined
@@ -53,11 +53,7 @@ function changing({ request, result }: KeptCharge, op: Op, units: readonly (numb
 }
 
 function permitsIn({ request: { plan, costs } }: KeptCharge): (number | undefined)[] {
-  return plan.cells.map((cell, c) => (hasPermits(cell) ? costs[c] : undefined))
-}
-
-function hasPermits({ kernel }: Cell): boolean {
-  return CELL_KINDS[kernel].hasPermits
+  return plan.cells.map((cell, c) => (countsPermits(cell) ? costs[c] : undefined))
 }
 
 export function isOpen({ limits: [limit] }: Cell): boolean {

@@ -4,7 +4,6 @@ import { keptPlanNow, planNow } from '../policy/calendar/plan-now.js'
 import { actualUnits, type Counting, takesNothing, type Units } from '../policy/costs.js'
 import { entriesIn } from '../policy/given-identities.js'
 import type { ReadablePlan } from '../policy/plan.js'
-import { CELL_KINDS } from '../store/cell-kinds.js'
 import { outcomeOf, type PartOutcome, takesNone } from '../store/kept-charge.js'
 import {
   type Cell,
@@ -22,6 +21,7 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../store/store.js'
+import { countsPermits } from '../store/units.js'
 import { wrongPolicy } from '../util/errors.js'
 import { getOrInsert } from '../util/get-or-insert.js'
 import type { Resets } from '../util/resets.js'
@@ -291,10 +291,10 @@ export class ChargeLedger {
     return true
   }
 
-  #isForgotten({ request, by: { resets, policy } }: Decision, { kernel, identity }: Cell): boolean {
+  #isForgotten({ request, by: { resets, policy } }: Decision, cell: Cell): boolean {
     // Permits are released by their id, even after a reset.
-    if (CELL_KINDS[kernel].hasPermits) return false
-    return this.resets.wasResetAfter(resets, policy?.tier, request.identities[identity] as string)
+    if (countsPermits(cell)) return false
+    return this.resets.wasResetAfter(resets, policy?.tier, request.identities[cell.identity] as string)
   }
 
   /**

@@ -13,7 +13,6 @@ import { type Cost, type Counting, costsOf, needsOf, reservedFor, takesNothing, 
 import type { ReadablePlan } from '../policy/plan.js'
 import type { Policy, PolicyChoice, Resolved } from '../policy/policy.js'
 import { wholeOf } from '../policy/share.js'
-import { CELL_KINDS } from '../store/cell-kinds.js'
 import { NEW_CHARGE } from '../store/kept-charge.js'
 import {
   type Cell,
@@ -27,6 +26,7 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../store/store.js'
+import { arePermits } from '../store/units.js'
 import { noteUse, refuseOfOther } from '../util/copies.js'
 import { invalidPolicy } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
@@ -305,7 +305,7 @@ export class Engine<Subject> {
       queues: queuesOf(plan, identities),
       units: plan.cellOf.map((c) => needs[c] as number),
       op: isPeek(cost, needs) ? PEEK : CONSUME,
-      permits: costs.find((_, c) => CELL_KINDS[(plan.cells[c] as Cell).kernel].hasPermits) ?? 0,
+      permits: costs.find((_, c) => arePermits(plan.units[c] as QuotaUnit)) ?? 0,
     }
   }
 

@@ -9,6 +9,7 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../store/store.js'
+import { countsPermits } from '../store/units.js'
 import { type CellState, StatesByIdentity } from '../util/states-by-identity.js'
 
 /** Number of identities with remembered states, for all limiters on a store: the last ones, and up to as many more. */
@@ -67,7 +68,7 @@ export class LastKnown {
       }
       if (fullest < 0 && this.#known.isEmpty) continue
       const identity = identities[cell.identity] as string
-      if (fullest < 0 || CELL_KINDS[cell.kernel].hasPermits) {
+      if (fullest < 0 || countsPermits(cell)) {
         this.#known.delete(plan.policy, cell.id, identity)
         continue
       }

@@ -1,4 +1,3 @@
-import { CELL_KINDS } from '../store/cell-kinds.js'
 import { afterKind } from '../store/identity.js'
 import {
   type Cell,
@@ -16,6 +15,7 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../store/store.js'
+import { countsPermits } from '../store/units.js'
 import type { MemoryBase } from './base.js'
 import type { MemoryLayer } from './layer.js'
 import type { Table } from './table.js'
@@ -102,7 +102,7 @@ function charge(
     if (cost !== 0) table.charge(cost, permitId)
   } else if (op === CHARGE && possible) {
     // A refused request is not in flight, so no one would release its permit.
-    if (cost !== 0 && !hasPermits(plan.cells[c] as Cell)) table.charge(cost, permitId)
+    if (cost !== 0 && !countsPermits(plan.cells[c] as Cell)) table.charge(cost, permitId)
   } else if (op === CONSUME) table.heal()
 }
 
@@ -119,14 +119,10 @@ function changeOf({ op, plan, costs, permitId, charge }: StoreRequest) {
     const cost = costs[c] as number
     if (op === RENEW) {
       if (!table.renew(cost, permitId)) result.outcome = 'unknown'
-    } else if (cost !== 0 && (op === REFUND || hasPermits(plan.cells[c] as Cell))) {
+    } else if (cost !== 0 && (op === REFUND || countsPermits(plan.cells[c] as Cell))) {
       table.refund(cost, receipts[c] as number, charged.now, permitId, charged.refunded?.[c] ?? 0)
     }
   }
-}
-
-function hasPermits({ kernel }: Cell): boolean {
-  return CELL_KINDS[kernel].hasPermits
 }
 
 /** Whether a cell refuses for now, by its reports. */

@@ -1,5 +1,5 @@
-import { CELL_KINDS } from '../store/cell-kinds.js'
 import { REFUND, RELEASE, type ResolvedLimit, type StoreRequest } from '../store/store.js'
+import { countsPermits } from '../store/units.js'
 import { getOrInsert } from '../util/get-or-insert.js'
 import type { PermitCounts } from './snapshot.js'
 
@@ -80,10 +80,10 @@ export class Permits {
 function permitsIn({ plan, costs }: StoreRequest): { units: number; ttlMs: number } {
   let units = 0
   let ttlMs = 0
-  for (const [c, { kernel, limits }] of plan.cells.entries()) {
-    if (!CELL_KINDS[kernel].hasPermits) continue
+  for (const [c, cell] of plan.cells.entries()) {
+    if (!countsPermits(cell)) continue
     units += costs[c] as number
-    ttlMs = Math.max(ttlMs, (limits[0] as ResolvedLimit).windowMs)
+    ttlMs = Math.max(ttlMs, (cell.limits[0] as ResolvedLimit).windowMs)
   }
   return { units, ttlMs }
 }

@@ -1,5 +1,5 @@
 import { type Cell, type Op, PEEK, type QuotaUnit, type ResolvedLimit } from '../store/store.js'
-import { isBytes, isOwnUnit } from '../store/units.js'
+import { isBytes, isOwnUnit, PERMITS } from '../store/units.js'
 import { SluiceError, show } from '../util/errors.js'
 import { entriesIn } from './given-identities.js'
 import type { Limit, LimitCost } from './limits/limit.js'
@@ -21,8 +21,6 @@ export interface NamedCost {
 
 /** The policy that counts a cost. */
 export type Counting = Pick<PolicyChoice<never>, 'where' | 'units'>
-
-const PERMITS = 'concurrent-requests'
 
 /** The sizes of bodies. */
 interface Bytes {

@@ -1,5 +1,6 @@
-import { type Calendar, CELL_KINDS } from '../store/cell-kinds.js'
+import type { Calendar } from '../store/cell-kinds.js'
 import type { Plan, QuotaUnit, ResolvedLimit } from '../store/store.js'
+import { arePermits } from '../store/units.js'
 import type { KeyFunction, Limit } from './limits/limit.js'
 import type { ReserveStep } from './limits/reserve.js'
 
@@ -51,8 +52,8 @@ export function readablePlan(own: Omit<ReadablePlan, Derived>): ReadablePlan {
   const units = cells.map(({ limits }) => (limits[0] as ResolvedLimit).unit)
   const inResult = cells.flatMap(({ limits }) => limits)
   const [first] = resolved
-  const hasPermits = cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits)
-  const takesOnes = units.every((unit) => unit === 'requests' || unit === 'concurrent-requests')
+  const hasPermits = units.some(arePermits)
+  const takesOnes = units.every((unit) => unit === 'requests' || arePermits(unit))
   const onCalendar = calendars?.some((calendar) => calendar !== undefined) ? calendars : undefined
   const reserving = reserves?.some((steps) => steps.length > 0) ? reserves : undefined
   return Object.freeze({

@@ -1,8 +1,7 @@
 import type { HttpContext } from '../request/context.js'
-import { hasPermits } from '../store/cell-kinds.js'
 import { startOf } from '../store/identity.js'
 import { CHARGE, CONSUME, NO_TERMS, type Op, type QuotaUnit } from '../store/store.js'
-import { isOwnUnit } from '../store/units.js'
+import { arePermits, isOwnUnit } from '../store/units.js'
 import { type Duration, durationMs, durationText, spanMs } from '../util/duration.js'
 import { invalidPolicy, neverBeside, SluiceError, show, wrongPolicy } from '../util/errors.js'
 import { FORMS, type Use } from '../util/option-hints.js'
@@ -414,11 +413,11 @@ function refuseEqualNames(where: string, limits: readonly Limit[]): void {
 /** A name for each limit: its own; the policy's, if it is the only one; or the policy's with its window. */
 function namesFor(policy: string, limits: readonly Limit[], resolutions: readonly Resolution[]): string[] {
   const taken = takenNames(limits.map(({ name }) => name))
-  return limits.map(({ name }, i) => {
+  return limits.map(({ name, unit }, i) => {
     if (name !== undefined) return name
     const { report } = resolutions[i] as Resolution
     const window = report.calendar ?? durationText(report.windowMs)
-    const kind = hasPermits(report.algorithm) ? report.algorithm : window
+    const kind = arePermits(unit) ? report.algorithm : window
     return freeLimitName(limits.length === 1 ? policy : `${policy}-${kind}`, taken)
   })
 }

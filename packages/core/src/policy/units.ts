@@ -1,5 +1,5 @@
 import type { QuotaUnit } from '../store/store.js'
-import { BUILT_IN_UNITS, isOwnUnit } from '../store/units.js'
+import { arePermits, BUILT_IN_UNITS, isOwnUnit } from '../store/units.js'
 import { invalidPolicy } from '../util/errors.js'
 
 /** The end of a cell's id. Equal limits of two units never share a count. Names of units have no `_`. */
@@ -13,7 +13,7 @@ export function checkUnit(where: string, unit: unknown): QuotaUnit {
   if (!isName || clashing([unit, ...BUILT_IN_UNITS]) !== undefined) {
     invalidPolicy(where, 'unit', '1 to 32 letters, digits and "-" that are no other spelling of a built-in unit', unit)
   }
-  if (unit === 'concurrent-requests') invalidPolicy(where, 'unit', 'another one, as concurrency counts it', unit)
+  if (arePermits(unit)) invalidPolicy(where, 'unit', 'another one, as concurrency counts it', unit)
   return unit
 }
 

@@ -14,7 +14,6 @@ import type { Counting } from '../../policy/costs.js'
 import type { Limit } from '../../policy/limits/limit.js'
 import { POLICY_OPTIONS, Policy, type PolicyChoice } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
-import { hasPermits } from '../../store/cell-kinds.js'
 import { SluiceError, show } from '../../util/errors.js'
 import { getOrInsert } from '../../util/get-or-insert.js'
 import { propertyOf } from '../../util/property-of.js'
@@ -338,9 +337,7 @@ function differInNumbers<Request>(one: OptionsOfPolicies<Request>, other: Option
 const OF_GUARD = ['name', 'policy', 'key', 'respond', 'unit', 'lease', 'reserve', 'cost', 'estimate'] as const
 
 function isLike(one: Limit, other: Limit): boolean {
-  return (
-    OF_GUARD.every((field) => one[field] === other[field]) && hasPermits(one.algorithm) === hasPermits(other.algorithm)
-  )
+  return OF_GUARD.every((field) => one[field] === other[field])
 }
 
 /** A request whose response has these headers already. */

@@ -1,7 +1,7 @@
 import { listenTo } from '../../http/response/shared-listener.js'
 import { isOver, type RawResponse } from '../../request/context.js'
-import { hasPermits } from '../../store/cell-kinds.js'
 import type { Store } from '../../store/store.js'
+import { arePermits } from '../../store/units.js'
 import { getOrInsert } from '../../util/get-or-insert.js'
 import { pause } from '../../util/pause.js'
 import { PROCESS_TIMING, type Timing } from '../../util/timing.js'
@@ -95,7 +95,7 @@ export class Outcomes {
   mayChange(verdict: Verdict, isShared: boolean): boolean {
     if (verdict.allowed || verdict.reason !== 'limited') return false
     // A request that is refused because too many are in flight must not count as in flight itself.
-    if (verdict.limits.some(({ algorithm, allowed }) => !allowed && hasPermits(algorithm))) return false
+    if (verdict.limits.some(({ unit, allowed }) => !allowed && arePermits(unit))) return false
     const refusing = refusingIdentities(verdict[DECISION])
     // Where no limit refuses, the request waits for something other than room.
     if (refusing.length === 0) return false

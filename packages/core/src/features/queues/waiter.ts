@@ -1,5 +1,5 @@
 import type { Cost } from '../../policy/costs.js'
-import { hasPermits } from '../../store/cell-kinds.js'
+import { arePermits } from '../../store/units.js'
 import { SluiceError } from '../../util/errors.js'
 import type { MaybePromise } from '../../util/when-known.js'
 import { longestRefusal } from '../../verdict/limit-report.js'
@@ -89,7 +89,7 @@ export function foreseen(verdict: Verdict): number {
   if (verdict.retryAfterMs === undefined) return Number.POSITIVE_INFINITY
   if (isBarred(verdict)) return verdict.retryAfterMs
   return verdict.limits.reduce(
-    (longest, { algorithm, retryAfterMs = 0 }) => (hasPermits(algorithm) ? longest : Math.max(longest, retryAfterMs)),
+    (longest, { unit, retryAfterMs = 0 }) => (arePermits(unit) ? longest : Math.max(longest, retryAfterMs)),
     0,
   )
 }
@@ -103,8 +103,8 @@ export function queueOf({ queues }: Waiter, { limits }: Verdict): string | undef
 /** The time in ms until the last of `units` in a queue would be admitted, if they were requested one after the other. */
 export async function expectedWait(waiter: Waiter, { limits }: Verdict, queue: string, units: number): Promise<number> {
   let longest = 0
-  for (const [i, { algorithm, limit, windowMs, capacity, retryAfterMs = 0 }] of limits.entries()) {
-    if (hasPermits(algorithm) || limit === 0 || units === 0) continue
+  for (const [i, { unit, limit, windowMs, capacity, retryAfterMs = 0 }] of limits.entries()) {
+    if (arePermits(unit) || limit === 0 || units === 0) continue
     if (waiter.queues[i] !== queue) {
       longest = Math.max(longest, retryAfterMs)
       continue
@@ -124,8 +124,8 @@ export async function expectedWait(waiter: Waiter, { limits }: Verdict, queue: s
 /** An upper bound of `expectedWait` in ms, without a decision. */
 export function longestWait({ queues }: Waiter, { limits }: Verdict, queue: string, units: number): number {
   let longest = 0
-  for (const [i, { algorithm, limit, windowMs, capacity, retryAfterMs = 0 }] of limits.entries()) {
-    if (hasPermits(algorithm) || limit === 0 || units === 0) continue
+  for (const [i, { unit, limit, windowMs, capacity, retryAfterMs = 0 }] of limits.entries()) {
+    if (arePermits(unit) || limit === 0 || units === 0) continue
     const unitsMs = queues[i] === queue ? ((units + capacity) / limit) * windowMs + windowMs : 0
     longest = Math.max(longest, retryAfterMs + unitsMs)
   }

@@ -4,7 +4,7 @@ import type { LimitCost } from '../../policy/limits/limit.js'
 import type { PolicyChoice } from '../../policy/policy.js'
 import { type CostFunction, costFor, resolveAll } from '../../policy/request-cost.js'
 import type { HttpContext } from '../../request/context.js'
-import { isOwnUnit } from '../../store/units.js'
+import { isOwnUnit, PERMITS } from '../../store/units.js'
 import { invalidPolicy } from '../../util/errors.js'
 import type { MaybePromise } from '../../util/when-known.js'
 
@@ -80,6 +80,6 @@ export function hasWrongNumber(cost: unknown): boolean {
 function ofNumber(requests: number): ReadonlyMap<string, number> {
   return new Map([
     ['requests', requests],
-    ['concurrent-requests', Math.min(requests, 1)],
+    [PERMITS, Math.min(requests, 1)],
   ])
 }

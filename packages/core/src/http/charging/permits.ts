@@ -1,7 +1,7 @@
 import { wasRejectedUnread } from '../../features/bodies/body.js'
 import type { Limiter } from '../../limiter/limiter.js'
 import { isOver, type RawResponse } from '../../request/context.js'
-import { hasPermits } from '../../store/cell-kinds.js'
+import { arePermits } from '../../store/units.js'
 import { durationMs } from '../../util/duration.js'
 import { getOrInsert } from '../../util/get-or-insert.js'
 import { outsideRequests } from '../../util/outside-requests.js'
@@ -65,7 +65,7 @@ class HeldPermits {
  * @throws SluiceError `INVALID_POLICY`
  */
 export function permitsFor<Request>(where: string, limiter: Limiter<Request>, timing: Timing): Permits | undefined {
-  const limits = limiter.limits.filter(({ algorithm }) => hasPermits(algorithm))
+  const limits = limiter.limits.filter(({ unit }) => arePermits(unit))
   if (limits.length === 0) return undefined
   const ttls = limits.map(({ window }) => Number(window))
   // Checked again: a copy of a limit may have been changed.

@@ -1,4 +1,4 @@
-import { hasPermits } from '../../store/cell-kinds.js'
+import { arePermits } from '../../store/units.js'
 import type { LimitReport } from '../../verdict/limit-report.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import { sentWaitMs } from './sent-wait.js'
@@ -50,8 +50,8 @@ function listWriter(timeOf: (limit: LimitReport, waitMs: number | undefined) => 
  */
 export const draft11 = listWriter((limit, waitMs) => {
   if (waitMs !== undefined) return retryAfterSeconds(waitMs)
-  return hasPermits(limit.algorithm) ? undefined : seconds(limit.resetAfterMs)
+  return arePermits(limit.unit) ? undefined : seconds(limit.resetAfterMs)
 })
 
 /** `t` is the time until the quota resets. */
-export const draft8 = listWriter((limit) => (hasPermits(limit.algorithm) ? undefined : seconds(limit.resetAfterMs)))
+export const draft8 = listWriter((limit) => (arePermits(limit.unit) ? undefined : seconds(limit.resetAfterMs)))

@@ -1,5 +1,5 @@
-import { hasPermits } from '../../store/cell-kinds.js'
 import type { Plan } from '../../store/store.js'
+import { arePermits } from '../../store/units.js'
 import { DECISION, PARTS, type Verdict } from '../../verdict/verdict.js'
 import { binding } from './writer.js'
 
@@ -24,10 +24,10 @@ export function noteHeld(verdict: Verdict, ms: number): void {
 export function sentWaitMs(verdict: Verdict): number | undefined {
   const { retryAfterMs, limits } = verdict
   const bound = binding(verdict)
-  if (retryAfterMs === undefined || !bound || !hasPermits(bound.algorithm)) return retryAfterMs
+  if (retryAfterMs === undefined || !bound || !arePermits(bound.unit)) return retryAfterMs
   const part = verdict[PARTS].find(({ limits }) => limits.some(({ name, allowed }) => !allowed && name === bound.name))
   const average = part && heldMs.get(part[DECISION].request.plan)
   if (average === undefined) return retryAfterMs
-  const others = limits.filter(({ algorithm, allowed }) => !allowed && !hasPermits(algorithm))
+  const others = limits.filter(({ unit, allowed }) => !allowed && !arePermits(unit))
   return Math.min(retryAfterMs, Math.max(1, Math.ceil(average), ...others.map((limit) => limit.retryAfterMs as number)))
 }

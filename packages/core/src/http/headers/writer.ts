@@ -1,6 +1,6 @@
 import type { HttpContext } from '../../request/context.js'
-import { hasPermits } from '../../store/cell-kinds.js'
 import type { Plan } from '../../store/store.js'
+import { arePermits } from '../../store/units.js'
 import { type LimitReport, longestRefusal } from '../../verdict/limit-report.js'
 import { DECISION, type Verdict } from '../../verdict/verdict.js'
 
@@ -39,11 +39,11 @@ export function retryAfterSeconds(retryAfterMs: number): number {
  * than its limit shows its capacity and the time that restores it. `w` is undefined for requests in
  * flight, which time does not restore, and below a second.
  */
-export function quota({ algorithm, limit, windowMs, capacity }: LimitReport): { q: number; w: number | undefined } {
+export function quota({ unit, limit, windowMs, capacity }: LimitReport): { q: number; w: number | undefined } {
   const isBucket = capacity > limit && limit > 0
   const q = isBucket ? capacity : limit
   const ms = isBucket ? Math.ceil((capacity * windowMs) / limit) : windowMs
-  return { q: integer(q), w: hasPermits(algorithm) || ms < 1000 ? undefined : seconds(ms) }
+  return { q: integer(q), w: arePermits(unit) || ms < 1000 ? undefined : seconds(ms) }
 }
 
 /** The limit with the longest wait of a refused request; undefined where no wait helps, or where only other waiters are ahead. */

@@ -1,4 +1,4 @@
-import { hasPermits } from '../../store/cell-kinds.js'
+import { arePermits } from '../../store/units.js'
 import { type Duration, durationMs, waitOrNever } from '../../util/duration.js'
 import { neverWithout } from '../../util/errors.js'
 import { knowFactories } from '../../util/factories.js'
@@ -53,8 +53,8 @@ export function delay<Request>(options: DelayOptions<Request> = {}): Responder<R
     }))
   }
 
-  function slowness({ algorithm, limit, windowMs, capacity, remaining }: LimitReport): number {
-    if (from === undefined || hasPermits(algorithm) || limit === 0) return 0
+  function slowness({ unit, limit, windowMs, capacity, remaining }: LimitReport): number {
+    if (from === undefined || arePermits(unit) || limit === 0) return 0
     const beyond = capacity - remaining - from
     return beyond > 0 ? Math.min(maxMs, Math.ceil(beyond * (byMs ?? windowMs / limit))) : 0
   }

@@ -1,4 +1,4 @@
-import { type Algorithm, hasPermits } from '../../store/cell-kinds.js'
+import type { Algorithm } from '../../store/cell-kinds.js'
 import { type Duration, spanMs } from '../../util/duration.js'
 import { invalidPolicy, neverBeside } from '../../util/errors.js'
 import { refuseFactory } from '../../util/factories.js'
@@ -67,7 +67,7 @@ export function makeLimit<Subject>(
   }
   return Object.freeze({
     algorithm,
-    unit: hasPermits(algorithm) ? 'concurrent-requests' : unit,
+    unit: unit,
     limit,
     window,
     resolve,

@@ -1,3 +1,4 @@
+import { PERMITS } from '../../store/units.js'
 import { type Duration, MAX_DURATION_MS, waitMs } from '../../util/duration.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { exactProduct, knownOptions } from '../../util/validate.js'
@@ -57,5 +58,5 @@ export function concurrency<Subject>(options: ConcurrencyOptions<Subject>): Limi
       calendar: undefined,
     }
   })
-  return Object.freeze({ ...limit, maxHold: maxHoldMs })
+  return Object.freeze({ ...limit, unit: PERMITS, maxHold: maxHoldMs })
 }

@@ -13,7 +13,7 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../../store/store.js'
-import { isOwnUnit } from '../../store/units.js'
+import { arePermits, isOwnUnit } from '../../store/units.js'
 import { areEqual } from '../../util/are-equal.js'
 import { getOrInsert } from '../../util/get-or-insert.js'
 import { outsideRequests } from '../../util/outside-requests.js'
@@ -342,11 +342,11 @@ function shareState(one: Plan, other: Plan): boolean {
 /** The limits of a decision, each with its identity and report. */
 function limitsOf({ plan, identities }: StoreRequest, { values, offset }: StoreResult) {
   let at = offset
-  return plan.cells.flatMap(({ identity, kernel, limits }) =>
-    limits.map(() => {
+  return plan.cells.flatMap(({ identity, limits }) =>
+    limits.map(({ unit }) => {
       const [, waitMs, , growsAfterMs] = values.slice(at, at + STRIDE) as [number, number, number, number]
       at += STRIDE
-      return { identity: identities[identity] as string, kernel, waitMs, growsAfterMs }
+      return { identity: identities[identity] as string, unit, waitMs, growsAfterMs }
     }),
   )
 }
@@ -358,7 +358,7 @@ function limitsOf({ plan, identities }: StoreRequest, { values, offset }: StoreR
 function refusalOf(request: StoreRequest, result: StoreResult) {
   const limits = limitsOf(request, result)
   const refusing = limits.filter(({ waitMs }) => waitMs !== 0)
-  if (refusing.some(({ kernel }) => CELL_KINDS[kernel].hasPermits)) return undefined
+  if (refusing.some(({ unit }) => arePermits(unit))) return undefined
   const refusedOn = new Set(refusing.map(({ identity }) => identity))
   // In a refusal, Redis puts `growsAfterMs` in the receipt's place. It is negative if no units are in use.
   const growing = limits.filter(({ identity, growsAfterMs }) => growsAfterMs > 0 && refusedOn.has(identity))

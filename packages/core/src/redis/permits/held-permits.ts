@@ -1,4 +1,3 @@
-import { CELL_KINDS } from '../../store/cell-kinds.js'
 import {
   CHARGE,
   CONSUME,
@@ -9,6 +8,7 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../../store/store.js'
+import { countsPermits } from '../../store/units.js'
 
 interface Held {
   readonly request: StoreRequest
@@ -61,8 +61,8 @@ export class HeldPermits {
 
 function ttlOf({ plan }: StoreRequest): number {
   let ttlMs = 0
-  for (const { kernel, limits } of plan.cells) {
-    if (CELL_KINDS[kernel].hasPermits) ttlMs = Math.max(ttlMs, (limits[0] as ResolvedLimit).windowMs)
+  for (const cell of plan.cells) {
+    if (countsPermits(cell)) ttlMs = Math.max(ttlMs, (cell.limits[0] as ResolvedLimit).windowMs)
   }
   return ttlMs
 }

@@ -1,5 +1,5 @@
-import { CELL_KINDS } from '../../store/cell-kinds.js'
 import type { Plan } from '../../store/store.js'
+import { countsPermits } from '../../store/units.js'
 import { groupBy } from '../../util/group-by.js'
 import { cellSuffix, keyStart } from '../scripts/keys.js'
 import { RUN, run } from '../scripts/run.js'
@@ -32,7 +32,7 @@ export class PermitLooks {
   async mayHave(plan: Plan, identities: readonly string[], cost: number): Promise<boolean> {
     const { prefix, slots, breaker, crossSlots } = this.#options
     const looks = plan.cells.map((cell) => {
-      if (!CELL_KINDS[cell.kernel].hasPermits) return true
+      if (!countsPermits(cell)) return true
       const identity = identities[cell.identity] as string
       const slot = slots.of(identity)
       const node = crossSlots?.nodeFor(slot, identity)

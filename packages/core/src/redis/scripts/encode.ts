@@ -1,4 +1,3 @@
-import { CELL_KINDS } from '../../store/cell-kinds.js'
 import { takesNone } from '../../store/kept-charge.js'
 import {
   type BanTerms,
@@ -14,6 +13,7 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../../store/store.js'
+import { countsPermits } from '../../store/units.js'
 import { areEqual } from '../../util/are-equal.js'
 import { EPOCH, keysOfCharge, recordText } from './charge-record.js'
 import { reportsOf } from './decode.js'
@@ -79,7 +79,7 @@ export function planText(plan: Plan, marker?: string, everyPolicy = false): Plan
       : [],
     strikeSuffixes: plan.ban ? [strikesSuffix(plan.ban.scope), blockSuffix(plan.ban.scope)] : [],
     banMarker: marker,
-    takesPermits: plan.cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits),
+    takesPermits: plan.cells.some(countsPermits),
     goesTogether:
       plan.cells.length === 1 &&
       !plan.ban &&

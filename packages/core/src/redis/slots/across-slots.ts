@@ -1,4 +1,3 @@
-import { CELL_KINDS } from '../../store/cell-kinds.js'
 import { outcomeOf, type PartOutcome, takesNone } from '../../store/kept-charge.js'
 import {
   type Cell,
@@ -19,6 +18,7 @@ import {
   type StoreRequest,
   type StoreResult,
 } from '../../store/store.js'
+import { countsPermits } from '../../store/units.js'
 import { getOrInsert } from '../../util/get-or-insert.js'
 import { firstOfKeys } from '../scripts/keys.js'
 
@@ -111,7 +111,7 @@ async function refusalCharged(
   again: (op: StoreRequest['op']) => Promise<StoreResult>,
 ): Promise<StoreResult> {
   const charge = first.allowed ? first : await again(CHARGE)
-  if (charge.allowed && plan.cells.some(({ kernel }) => CELL_KINDS[kernel].hasPermits)) await again(RELEASE)
+  if (charge.allowed && plan.cells.some(countsPermits)) await again(RELEASE)
   const after = first.allowed ? await again(PEEK) : charge
   // A block or room that appeared meanwhile did not decide the request.
   return after.block || (charge.allowed && !first.allowed) ? first : after
