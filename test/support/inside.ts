@@ -1,5 +1,6 @@
 import type * as composed from '../../packages/core/src/features/composed.js'
 import type * as inLeases from '../../packages/core/src/features/leases/leases.js'
+import type * as inQueues from '../../packages/core/src/features/queues/limiter-queues.js'
 import type * as inPermits from '../../packages/core/src/http/charging/permits.js'
 import type * as inCharges from '../../packages/core/src/limiter/charge-ledger.js'
 import type * as inBreaker from '../../packages/core/src/redis/health/breaker.js'
@@ -24,6 +25,7 @@ export const { OutageWarnings } = await inside<typeof inWarnings>('redis/warning
 export const { Leases } = await inside<typeof inLeases>('features/leases/leases.ts')
 export const { CONSUME, PEEK, CHARGE, REFUND, RELEASE, RENEW, DEBIT } = await inside<typeof port>('store/store.ts')
 export const { Permits } = await inside<typeof inPermits>('http/charging/permits.ts')
+export const { QUEUES } = await inside<typeof inQueues>('features/queues/limiter-queues.ts')
 export const { exchangeScript } = await inside<typeof inScripts>('redis/scripts/scripts.generated.ts')
 
 export function decisionOf(verdict: inVerdict.Verdict): inVerdict.Verdict[typeof inVerdict.DECISION] {

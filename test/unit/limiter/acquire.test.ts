@@ -11,7 +11,7 @@ import {
   type Verdict,
 } from '@sluice/core'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
-import { makeLimiter } from '../../support/inside.js'
+import { makeLimiter, QUEUES } from '../../support/inside.js'
 
 // Timers and the store's clock are one: time passes only where a test advances it.
 beforeEach(() => void vi.useFakeTimers())
@@ -328,7 +328,7 @@ describe('acquire: size of the queue', () => {
     expect(other.state).toBe('done')
     leaving.abort()
     await pass(0)
-    expect(engine.hasQueues).toBe(false)
+    expect(engine.parts.get(QUEUES)?.areAny).toBe(false)
   })
 
   test('size bounds a queue, and a waiter that leaves makes room for another', async () => {

@@ -2,7 +2,7 @@ import { everyone, gcra, memoryStore, type SluiceError, slidingLog, type Verdict
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { byEffort } from '../../support/effort.js'
-import { makeLimiter } from '../../support/inside.js'
+import { makeLimiter, QUEUES } from '../../support/inside.js'
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'performance'] })
@@ -143,7 +143,7 @@ describe('queues of several limits', () => {
         }
         for (let i = 2; i < served.length; i++) expect(at(served, i) - at(served, i - 2)).toBeGreaterThanOrEqual(80)
         // Only what has been charged is stored, and no request waits.
-        expect(engine.hasQueues).toBe(false)
+        expect(engine.parts.get(QUEUES)?.areAny).toBe(false)
         expect((await limiter.peek({ user: 'ann' })).remaining).toBe(1)
       }),
       { numRuns: byEffort({ quick: 12, usual: 20, full: 600 }) },

@@ -1,13 +1,13 @@
-import type { Composition } from '../limiter/composition.js'
-import { policyBans } from './bans/ban-terms.js'
-import { policyCharges } from './charges/charge-terms.js'
+import type { Composition } from '../limiter/engine.js'
+import { bans } from './bans/feature.js'
+import { charges } from './charges/feature.js'
 import { memoryStore, memoryStoreBy } from './memory-store.js'
-import { policyTurns } from './queues/shared-turns-terms.js'
-import { policyConsistency } from './relaxed/relaxed-terms.js'
+import { queues } from './queues/feature.js'
+import { relaxed } from './relaxed/feature.js'
 
-/** All features of policies, limiters and guards, in the order of their checks. `redis-parts.ts` lists those of Redis. */
+/** All features of policies, limiters and guards, in the order in which they are checked. `redis-parts.ts` lists those of Redis. */
 export const ALL: Composition = {
-  features: [policyTurns, policyConsistency, policyCharges, policyBans],
+  features: [queues, relaxed, charges, bans],
   defaultStore: memoryStore,
   localStore: memoryStoreBy,
 }

@@ -1,37 +1,36 @@
 import { randomUUID } from 'node:crypto'
-import { BanKeeper } from '../features/bans/ban-keeper.js'
-import { BAN } from '../features/bans/ban-terms.js'
-import { KEPT } from '../features/charges/charge-terms.js'
-import { KeptCharges } from '../features/charges/charges-by-id.js'
-import { BookedTurns, bookingOf } from '../features/queues/booked-turns.js'
-import { queuesOn } from '../features/queues/queues-on-store.js'
-import type { OnChange, WaitQueues } from '../features/queues/wait-queue.js'
-import type { Waiter, WaitOptions } from '../features/queues/waiter.js'
-import { Waiting } from '../features/queues/waiting.js'
 import { planNow } from '../policy/calendar/plan-now.js'
-import { type Cost, type Counting, costsOf, needsOf, reservedFor, takesNothing, withReserved } from '../policy/costs.js'
+import {
+  type Cost,
+  type Counting,
+  costsOf,
+  isPeek,
+  needsOf,
+  reservedFor,
+  takesNothing,
+  withReserved,
+} from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import type { Policy, PolicyChoice, Resolved } from '../policy/policy.js'
+import type { PolicyFeature } from '../policy/policy-feature.js'
 import { wholeOf } from '../policy/share.js'
-import { NEW_CHARGE } from '../store/kept-charge.js'
 import {
-  type Cell,
   CHARGE,
   CONSUME,
   type Op,
   PEEK,
-  type QuotaUnit,
   requestOf,
   type Store,
   type StoreRequest,
   type StoreResult,
+  type Writable,
 } from '../store/store.js'
-import { arePermits } from '../store/units.js'
 import { noteUse, refuseOfOther } from '../util/copies.js'
 import { invalidPolicy } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
 import { FORMS } from '../util/option-hints.js'
-import { isPropertyOf, propertyOf } from '../util/property-of.js'
+import { Parts } from '../util/parts.js'
+import { propertyOf } from '../util/property-of.js'
 import { Resets } from '../util/resets.js'
 import { PROCESS_TIMING, type Timing } from '../util/timing.js'
 import { refusePolluted } from '../util/validate.js'
@@ -39,17 +38,40 @@ import { type MaybePromise, whenKnown } from '../util/when-known.js'
 import { type DecidedBy, type Decision, decisionOn, refusedBy } from '../verdict/decision.js'
 import { DECISION, served, type Verdict, verdictOf } from '../verdict/verdict.js'
 import { ChargeLedger } from './charge-ledger.js'
-import type { Composition } from './composition.js'
-import { isUnavailable, LocalFallback, type UnavailableOptions } from './fallback.js'
+import { isUnavailable, LocalFallback, type MakeStore, type UnavailableOptions } from './fallback.js'
 import type { LimiterEmitter, RequestPath } from './limiter-emitter.js'
-import { DECISION_OPTIONS, type DecisionOptions, NO_OPTIONS } from './options.js'
+import { DECISION_OPTIONS, type DecisionOptions } from './options.js'
+
+/** What features may add to limiters, with or without HTTP. */
+export interface LimiterFeature extends PolicyFeature {
+  /**
+   * Adds itself to an engine, once that is made. Undefined where its decisions and changes do not concern it.
+   *
+   * @throws SluiceError `INVALID_POLICY` for a store that lacks what it needs
+   */
+  readonly engine?: (engine: Engine<never>, fallback: LocalFallback) => EnginePart | undefined
+}
+
+/** What a feature does in an engine. */
+export interface EnginePart {
+  /** Adds its terms to the request of a decision that is no peek. */
+  readonly complete?: (request: Writable<StoreRequest>, policy: Policy<never>, options: DecisionOptions) => void
+  /** Called when limits may have room again: those of a request, or any. */
+  readonly room?: (request: StoreRequest | undefined) => void
+}
+
+/** What an entry of the package composes around limiters: they know no feature, and get these. */
+export interface Composition {
+  readonly features: readonly LimiterFeature[]
+  /** Makes the store of a limiter that names none. */
+  readonly defaultStore: () => Store
+  /** Makes the store of this process that decides during outages. */
+  readonly localStore: MakeStore
+}
 
 /** A counter. Permit ids are unique over processes and restarts: the id of this process, and a number. */
 let permits = 0
 const holder = randomUUID().slice(-12)
-
-/** Resolves the keys and limits in force of a waiting request, before each decision. `cost`: where they have another one. */
-export type Resolver<Subject> = () => MaybePromise<Resolved<Subject> & { readonly cost?: Cost }>
 
 /**
  * Decides by one policy on one store, beneath the limiter that users call and the guard of requests. It takes the resolved
@@ -60,23 +82,21 @@ export class Engine<Subject> {
   readonly store: Store
   readonly emitter: LimiterEmitter
   readonly charges: ChargeLedger
-  /** Undefined where the policy keeps no charges. */
-  readonly kept: KeptCharges | undefined
-  /** Undefined where the policy has no `ban`. */
-  readonly bans: BanKeeper<Subject> | undefined
-  /** The turns that queueing limits have booked. */
-  readonly booked: BookedTurns
+  /** What features have added. */
+  readonly parts = new Parts()
   /** The time of its waits. */
   readonly timing: Timing
   readonly #fallback: LocalFallback
-  readonly #queues: WaitQueues
+  readonly #features: readonly EnginePart[]
+  /** Those that complete requests: of most policies, none. */
+  readonly #completing: readonly EnginePart[]
   #isStoreAsync = false
   /** The last decision's, as the next one is nearly always the same. */
   #by: DecidedBy | undefined
 
   /**
-   * @param queues those of several engines with another time than that of the process
-   * @param resets those of their keys
+   * @param timing another time than that of the process
+   * @param resets those of the keys of several engines
    * @param document all policies of the document that the policy is of
    * @throws SluiceError `INVALID_POLICY`
    */
@@ -85,9 +105,8 @@ export class Engine<Subject> {
     store: Store,
     unavailable: UnavailableOptions,
     emitter: LimiterEmitter,
-    { localStore }: Composition,
+    { features, localStore }: Composition,
     timing = PROCESS_TIMING,
-    queues?: WaitQueues,
     resets = new Resets(),
     document?: Counting,
   ) {
@@ -96,22 +115,16 @@ export class Engine<Subject> {
     if (typeof store?.decide !== 'function') {
       invalidPolicy(where, 'store', FORMS.store, store)
     }
-    const keeps = policy.parts.get(KEPT)
-    if (keeps && !isPropertyOf(store, 'keptCharge')) {
-      invalidPolicy(where, 'charges', 'none on this store, which keeps no charges', keeps)
-    }
     refuseOfOther(`${where}: store`, store)
     noteUse(where)
     this.policy = policy
     this.store = store
     this.emitter = emitter
     this.timing = timing
-    this.booked = new BookedTurns(timing)
-    this.#queues = queues ?? queuesOn(store, policy.name)
     this.#fallback = new LocalFallback(where, store, unavailable, localStore)
     this.charges = new ChargeLedger(
       policy,
-      ({ plan, identities }) => this.#queues.wake(queuesOf(wholeOf(plan), identities)),
+      (request) => this.#wake(request),
       (by, request, result) => {
         if (by === store) this.#fallback.record(request, result)
       },
@@ -120,8 +133,8 @@ export class Engine<Subject> {
       resets,
       document,
     )
-    this.kept = keeps && new KeptCharges(policy, [() => this.#fallback.local, () => store], this.charges)
-    this.bans = policy.parts.get(BAN) && new BanKeeper(policy, store, this.#fallback, emitter)
+    this.#features = features.flatMap((feature) => feature.engine?.(this as Engine<never>, this.#fallback) ?? [])
+    this.#completing = this.#features.filter(({ complete }) => complete)
   }
 
   /** Decides, and charges every limit if all have room. `op` replaces the policy's own, for a peek. */
@@ -132,20 +145,16 @@ export class Engine<Subject> {
     const costs = cost === 1 && plan.takesOnes ? plan.ones : costsOf(policy.where, plan, cost, options, op, reserved)
     const needs = reserved || !plan.takesOnes ? needsOf(plan, cost, costs, reserved) : undefined
     const own = op ?? (costs !== plan.ones && isPeek(cost, needs ?? costs) ? PEEK : policy.consume)
-    const strike =
-      plan.ban && options.strikes !== false && own !== PEEK
-        ? this.bans?.strikeOf(policy.tier, plan.ban, identities)
-        : undefined
     // Not by spreading, which costs a microsecond.
     const request = requestOf(own, plan, identities, costs)
     request.needs = needs
     request.permitId = plan.hasPermits ? `${holder}.${(permits++).toString(36)}` : ''
     request.fresh = options.fresh === true
-    request.strike = strike
     request.turn = options.turn
-    if (plan.keeps && own !== PEEK) request.keep = { ...NEW_CHARGE, forMs: plan.keeps.forMs }
+    if (own !== PEEK) for (const part of this.#completing) part.complete?.(request, policy, options)
     const verdict = this.#decideOn(request, this.#decidedBy(policy, priority, reserved))
-    return strike === undefined || !this.emitter.hasStrikeListeners ? verdict : this.#emitStrike(request, verdict)
+    const isStrike = request.strike !== undefined && this.emitter.hasStrikeListeners
+    return isStrike ? this.#emitStrike(request, verdict) : verdict
   }
 
   #decideOn(request: StoreRequest, by: DecidedBy): MaybePromise<Verdict> {
@@ -213,126 +222,18 @@ export class Engine<Subject> {
     })
   }
 
-  /** Waits in the queues of the resolved limits until admitted. The caller still waits for `delayMs` of a queueing limit. */
-  async waitTurn(
-    resolve: Resolver<Subject>,
-    wait: WaitOptions,
-    options: DecisionOptions = NO_OPTIONS,
-  ): Promise<Verdict> {
-    const { leave, changes } = this.#queues.enter()
-    try {
-      const first = await resolve()
-      const waiter = this.#waiterOf(first, resolve, wait, options)
-      const headStartMs = wait.headStartMs ?? first.priority * (wait.ageEveryMs ?? 0)
-      // By a change of the policies, or of its tier, other limits than those that refused it may be in force.
-      const refusal = wait.refusal?.[DECISION].by.policy === first.policy ? wait.refusal : undefined
-      const own = { ...wait, headStartMs, refusal }
-      return await new Waiting(this.#queues, this.policy.where, waiter, own, changes).admission()
-    } finally {
-      leave()
-    }
-  }
-
-  #waiterOf(
-    first: Resolved<Subject> & { readonly cost?: Cost },
-    resolve: Resolver<Subject>,
-    wait: WaitOptions,
-    options: DecisionOptions,
-  ): Waiter {
-    // Another process may have refunded, which a cached refusal does not show. A waiting request is not refused yet.
-    const fresh: DecisionOptions = { ...options, fresh: true, strikes: false }
-    const engine = this
-    const { store } = this
-    let needed = this.#neededBy(first, first.cost ?? wait.cost, options)
-    const resolveNow: Resolver<Subject> = () =>
-      whenKnown(resolve(), (known) => {
-        const isSame = known.plan === needed.plan && known.identities === needed.identities
-        if (!isSame) needed = this.#neededBy(known, known.cost ?? wait.cost, options)
-        return known
-      })
-    return {
-      get queues() {
-        return needed.queues
-      },
-      get units() {
-        return needed.units
-      },
-      get isPeek() {
-        return needed.op === PEEK
-      },
-      resolve: resolveNow,
-      decide: (turn, queue = 0) => {
-        const before = needed
-        return whenKnown(resolveNow(), (known) => {
-          // A turn is one of a queue of the limits that were in force.
-          const withTurn =
-            turn && needed === before ? { ...fresh, turn: { ...turn, cell: cellOf(needed, queue) } } : fresh
-          return this.decide(known, needed.cost, withTurn, needed.op)
-        })
-      },
-      peek: (queue = 0, units) =>
-        whenKnown(resolveNow(), (known) => {
-          const unit = needed.plan.units[cellOf(needed, queue)]
-          const [own, measured] = units === undefined || unit === undefined ? [needed.cost, {}] : costIn(unit, units)
-          return this.decide(known, own, { ...fresh, ...measured }, PEEK)
-        }),
-      get reportOf() {
-        return reportOf(store, needed)
-      },
-      get mayHavePermits() {
-        return mayHavePermits(store, needed)
-      },
-      refund: (verdict) => this.charges.refund(verdict[DECISION]),
-      delayOf: (verdict, enoughMs) => {
-        const booking = bookingOf(verdict)
-        return booking ? this.booked.delayOf(booking, wait.client, enoughMs) : verdict.delayMs
-      },
-      waits: () => this.emitter.waits(this.policy.name),
-      get isShared() {
-        return engine.isStoreAsync
-      },
-    }
-  }
-
-  #neededBy({ plan, identities, priority }: Resolved<Subject>, cost: Cost, options: DecisionOptions): Needed {
-    const reserved = plan.reserves && reservedFor(plan, plan.reserves, priority)
-    const costs = costsOf(this.policy.where, plan, cost, options, undefined, reserved)
-    const needs = needsOf(plan, cost, costs, undefined) ?? costs
-    return {
-      plan,
-      identities,
-      cost,
-      queues: queuesOf(plan, identities),
-      units: plan.cellOf.map((c) => needs[c] as number),
-      op: isPeek(cost, needs) ? PEEK : CONSUME,
-      permits: costs.find((_, c) => arePermits(plan.units[c] as QuotaUnit)) ?? 0,
-    }
-  }
-
   /** Whether the store has returned promises, as stores shared by processes do. */
   get isStoreAsync(): boolean {
     return this.#isStoreAsync
   }
 
-  /** Whether any request waits in this process. */
-  get hasQueues(): boolean {
-    return this.#queues.size > 0
-  }
-
-  /** Whether other requests wait for one of these limits in this process. */
-  hasWaitersFor(plan: ReadablePlan, identities: readonly string[]): boolean {
-    const queues = queuesOf(plan, identities)
-    return this.#queues.hasAny(queues) || this.#queues.areFollowing(queues)
-  }
-
-  /** Waiting requests follow these changes of the policies. */
-  follow(changes: OnChange): void {
-    this.#queues.follow(changes)
-  }
-
-  /** Wakes all waiters, as there may be room. */
+  /** Any limits may have room again. */
   wake(): void {
-    this.#queues.wake()
+    this.#wake(undefined)
+  }
+
+  #wake(request: StoreRequest | undefined): void {
+    for (const part of this.#features) part.room?.(request)
   }
 
   /** Forgets the charges on these identities in one tier. */
@@ -395,53 +296,4 @@ export class Engine<Subject> {
 function leftInCell({ limits, [DECISION]: { request } }: Verdict, c: number): number[] {
   const { cellOf } = request.plan as ReadablePlan
   return limits.flatMap(({ remaining }, i) => (cellOf[i] === c ? [remaining] : []))
-}
-
-/** Whether a request takes nothing. Units that are named as 0 may be settled above that. */
-function isPeek(cost: Cost, needs: readonly number[]): boolean {
-  return typeof cost === 'number' && takesNothing(needs)
-}
-
-/** A cost of so many units of one kind, with the sizes of bodies. */
-function costIn(unit: QuotaUnit, units: number): [Cost, Partial<DecisionOptions>] {
-  if (unit === 'content-bytes') return [1, { bytes: units }]
-  return [unit === 'requests' ? units : { named: new Map([[unit, units]]), ofLimits: undefined }, {}]
-}
-
-/** What a waiting request takes of the limits in force. */
-interface Needed extends Pick<Waiter, 'queues' | 'units'> {
-  readonly plan: ReadablePlan
-  readonly identities: readonly string[]
-  readonly cost: Cost
-  readonly op: Op
-  readonly permits: number
-}
-
-function reportOf(store: Store, needed: Needed): Waiter['reportOf'] {
-  const { plan, identities } = needed
-  const { sharesTurns } = plan
-  if (!sharesTurns || !isPropertyOf(store, 'reportWaiting')) return undefined
-  return (queue) => ({
-    ttlMs: sharesTurns.ttlMs,
-    send: async (process, classes) =>
-      store.reportWaiting?.(plan, identities, { process, cell: cellOf(needed, queue) }, classes),
-  })
-}
-
-function mayHavePermits(store: Store, { plan, identities, permits }: Needed): Waiter['mayHavePermits'] {
-  if (!isPropertyOf(store, 'mayHavePermits') || plan.sharesTurns) return undefined
-  return async () => (await store.mayHavePermits?.(plan, identities, permits)) !== false
-}
-
-/** The cell of a queue, by its number. */
-function cellOf({ plan }: Needed, queue: number): number {
-  return plan.cellOf[queue] as number
-}
-
-/** The names of the queues of each limit, by the state that counts it. */
-function queuesOf({ cells, cellOf }: ReadablePlan, identities: readonly string[]): string[] {
-  return cellOf.map((c) => {
-    const { id, identity } = cells[c] as Cell
-    return `${id}\n${identities[identity]}`
-  })
 }

@@ -11,7 +11,6 @@ import { isPropertyOf } from '../util/property-of.js'
 import { knownOptions, oneOf } from '../util/validate.js'
 import { type DecidedBy, decisionOn } from '../verdict/decision.js'
 import { type Verdict, verdictOf } from '../verdict/verdict.js'
-import type { Composition } from './composition.js'
 import { LastKnown, type LocalStore } from './last-known.js'
 
 /** The decisions while the store cannot be reached. */
@@ -41,6 +40,9 @@ export interface UnavailableOptions {
 
 export const UNAVAILABLE_OPTIONS = ['unavailable'] as const
 
+/** Makes a store of this process. `clock`: that of the store in whose place it decides, if it has one. */
+export type MakeStore = (clock: (() => number) | undefined) => Store
+
 /** The wait in ms that clients get while no limit decides. A store that recovers meanwhile is in use by then. */
 const TRY_AGAIN_MS = 2000
 
@@ -49,17 +51,12 @@ export class LocalFallback {
   readonly #mode: 'local' | 'allow' | 'deny'
   readonly #share: number
   readonly #store: Store
-  readonly #makeLocal: Composition['localStore']
+  readonly #makeLocal: MakeStore
   readonly #plans = new WeakMap<Plan, ReadablePlan>()
   #beside: Local | undefined
 
   /** @throws SluiceError `INVALID_POLICY` */
-  constructor(
-    ofPolicy: string,
-    store: Store,
-    { unavailable = {} }: UnavailableOptions,
-    makeLocal: Composition['localStore'],
-  ) {
+  constructor(ofPolicy: string, store: Store, { unavailable = {} }: UnavailableOptions, makeLocal: MakeStore) {
     const where = `${ofPolicy}: unavailable`
     knownOptions(where, unavailable, ['decide', 'share'], {}, FORMS.unavailable)
     const { decide = 'local', share } = unavailable
@@ -145,7 +142,7 @@ const locals = new WeakMap<Store, Local>()
  * The memory store and the known results for all limiters on a store, as limiters of one name share their state.
  * It remains after the outage until its states expire: a store that fails repeatedly must not grant a fresh quota each time.
  */
-function localBeside(store: Store, makeLocal: Composition['localStore']): Local {
+function localBeside(store: Store, makeLocal: MakeStore): Local {
   let local = locals.get(store)
   if (!local) {
     const given = clockOf(store)

@@ -1,8 +1,10 @@
+import { KEEPER } from '../features/bans/ban-keeper.js'
 import { ADDED_BAN_OPTIONS, BAN } from '../features/bans/ban-terms.js'
 import { emitBlock, emitUnblock } from '../features/bans/block-events.js'
-import type { KeptCharges } from '../features/charges/charges-by-id.js'
+import { BY_ID, type KeptCharges } from '../features/charges/charges-by-id.js'
 import { hasLists, ListedSubjects, type ListSources } from '../features/lists/listed-subjects.js'
 import { type AcquireOptions, acquireOptions } from '../features/queues/acquire-options.js'
+import { type LimiterQueues, QUEUES, type Resolver } from '../features/queues/limiter-queues.js'
 import { WaitExceeded } from '../features/queues/waiter.js'
 import { checkedCost, type Units } from '../policy/costs.js'
 import { isPlainObject } from '../policy/given-identities.js'
@@ -23,8 +25,8 @@ import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
 import { type MaybePromise, whenKnown } from '../util/when-known.js'
 import { type Decision, isCharged, isHeld } from '../verdict/decision.js'
 import { type BanReport, DECISION, PARTS, Verdict } from '../verdict/verdict.js'
-import type { Composition } from './composition.js'
-import { Engine, type Resolver } from './engine.js'
+import type { Composition } from './engine.js'
+import { Engine } from './engine.js'
 import type { LimiterEvents, ListenOptions } from './events.js'
 import { LimiterEmitter } from './limiter-emitter.js'
 import { listen } from './near-limit.js'
@@ -285,13 +287,14 @@ export class Limiter<Subject = string> {
     const listed = this.#turnByList(subject)
     const resolver = listed ? undefined : this.#subjects.resolver(subject, wait.tier, wait.priority)
     const resolve = resolver instanceof Promise ? await resolver : resolver
-    const { booked, charges } = this.#engine
-    const turn = listed ?? this.#engine.waitTurn(resolve as Resolver<Subject>, { ...wait, cost, waitsForStore: true })
+    const { charges } = this.#engine
+    const queues = this.#engine.parts.get(QUEUES) as LimiterQueues<Subject>
+    const turn = listed ?? queues.waitTurn(resolve as Resolver<Subject>, { ...wait, cost, waitsForStore: true })
     const verdict = await this.#announced(subject, turn.catch(refusalOf))
     if (verdict.delayMs > 0) {
       try {
         const maxWaitMs = wait.maxWaitMs - (performance.now() - began)
-        await booked.waitWithin(this.#where, verdict, { ...wait, maxWaitMs })
+        await queues.booked.waitWithin(this.#where, verdict, { ...wait, maxWaitMs })
       } catch (error) {
         await charges.refund(verdict[DECISION])
         throw error
@@ -369,13 +372,14 @@ export class Limiter<Subject = string> {
    */
   async unblock(identity: KeyValue | IdentityByKind): Promise<void> {
     const texts = this.#subjects.toBlock(identity)
-    const { policy, store, bans, emitter } = this.#engine
+    const { policy, store, parts, emitter } = this.#engine
+    const keeper = parts.get(KEEPER)
     const { name } = policy
     const scopes = policy.all.flatMap(({ parts }) => parts.get(BAN)?.terms.scope ?? [])
     const policies = [...new Set([name, ...scopes])]
     await Promise.all(texts.flatMap((text) => policies.map((policy) => store.unblock(policy, text))))
     for (const text of texts) {
-      bans?.end(text)
+      keeper?.end(text)
       emitUnblock(emitter.listeners, { policy: name, identity: text })
     }
     this.#engine.wake()
@@ -391,14 +395,14 @@ export class Limiter<Subject = string> {
    * @throws SluiceError `INVALID_POLICY` where the policy has no `ban`, `INVALID_KEY` for another kind
    */
   async strike(identity: KeyValue | IdentityByKind, options: StrikeOptions = {}): Promise<BanReport | undefined> {
-    const { bans } = this.#engine
-    if (!bans) throw new SluiceError('INVALID_POLICY', `${this.#where}: strike: expected a policy with ban`)
+    const keeper = this.#engine.parts.get(KEEPER)
+    if (!keeper) throw new SluiceError('INVALID_POLICY', `${this.#where}: strike: expected a policy with ban`)
     const strike = checkedStrike(this.#where, options)
-    return bans.strike(this.#subjects.toStrike(identity), strike)
+    return keeper.strike(this.#subjects.toStrike(identity), strike)
   }
 
   get #kept(): KeptCharges {
-    const { kept } = this.#engine
+    const kept = this.#engine.parts.get(BY_ID)
     return kept ?? invalidPolicy(this.#where, 'id', 'none without charges', 'an id', 'add charges: { keep }')
   }
 
@@ -408,7 +412,7 @@ export class Limiter<Subject = string> {
    * @throws SluiceError `INVALID_POLICY` for a value that is no verdict of this limiter
    */
   #decisionsOf(verdict: Verdict, canBeId = true): readonly Decision[] {
-    const expected = canBeId && this.#engine.kept ? OR_ID : 'a verdict of this limiter'
+    const expected = canBeId && this.#engine.parts.get(BY_ID) ? OR_ID : 'a verdict of this limiter'
     if (!(verdict instanceof Verdict)) {
       refuseOfOther(`${this.#where}: verdict`, verdict)
       invalidPolicy(this.#where, 'verdict', expected, verdict)

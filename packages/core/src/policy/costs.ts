@@ -187,3 +187,8 @@ export function checkCost(where: string, field: string, cost: unknown): number {
   // Not -0, which would show up in verdicts.
   return (cost as number) + 0
 }
+
+/** Whether a request takes nothing. Units that are named as 0 may be settled above that. */
+export function isPeek(cost: Cost, needs: readonly number[]): boolean {
+  return typeof cost === 'number' && takesNothing(needs)
+}

@@ -359,7 +359,7 @@ export function resultOf(
 }
 
 /** An object of which its maker still sets fields. */
-type Writable<T> = { -readonly [Name in keyof T]: T[Name] }
+export type Writable<T> = { -readonly [Name in keyof T]: T[Name] }
 
 /** The result of a request that a block refuses. */
 export function refusalBy(block: BlockReport, now: number): StoreResult {

@@ -1,7 +1,7 @@
 import { createLimiter, type Limit, type Limiter, memoryStore, type Store, type Verdict } from '@sluice/core'
 import type { StoreRequest, StoreResult } from '@sluice/core/store'
 import { vi } from 'vitest'
-import { CONSUME, makeLimiter, PEEK, REFUND } from '../../../support/inside.js'
+import { CONSUME, makeLimiter, PEEK, QUEUES, REFUND } from '../../../support/inside.js'
 import type { Step, World } from './explore.js'
 import { Network } from './network.js'
 
@@ -124,7 +124,7 @@ export class WaitersWorld implements World {
   end(): void {
     const starved = this.#waiting.find(({ outcome }) => outcome === 'waits')
     if (starved) throw new Error(`${starved.name} starves`)
-    if (this.#engine.hasQueues) throw new Error('a queue without waiters is left')
+    if (this.#engine.parts.get(QUEUES)?.areAny) throw new Error('a queue without waiters is left')
     const admitted = this.#waiting.filter(({ outcome }) => outcome === 'admitted').length
     const charged = this.#charges.size - this.#refunded.size - this.#strayed()
     if (charged !== admitted + this.#held.length) {

@@ -13,6 +13,7 @@ import {
   type StrikeResult,
 } from '../../store/store.js'
 import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
+import type { PartKey } from '../../util/parts.js'
 import { isPropertyOf, propertyOf } from '../../util/property-of.js'
 import { decisionOn } from '../../verdict/decision.js'
 import { type BanReport, banReport, DECISION, type Verdict, verdictOf } from '../../verdict/verdict.js'
@@ -140,6 +141,9 @@ export class BanKeeper<Subject> {
     return (this.#policies.get(tier) as Policy<Subject>).parts.get(BAN) as Ban
   }
 }
+
+// biome-ignore lint/suspicious/noExplicitAny: of limiters for any subject
+export const KEEPER: PartKey<BanKeeper<any>> = { name: 'bans' }
 
 async function isFirstInMinute(store: Store, { oncePerMinute: plan }: Ban, identity: string): Promise<boolean> {
   try {

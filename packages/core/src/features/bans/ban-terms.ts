@@ -1,5 +1,5 @@
 import { slidingLog } from '../../policy/limits/sliding-log.js'
-import type { PolicyFeature } from '../../policy/policy-feature.js'
+import type { PolicyBasis, PolicyPart } from '../../policy/policy-feature.js'
 import { isPrivateAddress } from '../../policy/private-address.js'
 import { startOf } from '../../store/identity.js'
 import { type BanTerms, EVERY_POLICY, MAX_RUNGS, NO_TERMS, PLAIN_CELL, type Plan } from '../../store/store.js'
@@ -95,19 +95,19 @@ export interface Ban {
 /** The ban of a policy whose refusals start bans. */
 export const BAN: PartKey<Ban> = { name: 'ban' }
 
-/** Bans as a part of policies. */
-export const policyBans: PolicyFeature = {
-  policyOptions: ['ban'],
-  policy({ where, name, limits, kinds, identityOf, parts }, { ban: option }: BanOption<never>) {
-    if (option === undefined) return undefined
-    const ban = banFor(where, name, kinds, option)
-    // Units leased elsewhere would still be spent although their key is banned.
-    if (limits.some(({ lease }) => lease !== undefined)) neverBeside(where, 'ban', 'lease', option)
-    parts.set(BAN, ban)
-    const { scope } = ban.terms
-    const banningPolicy = scope === name || scope === EVERY_POLICY ? undefined : scope
-    return { terms: () => ({ ban: Object.freeze({ ...ban.terms, identity: identityOf(ban.by) }), banningPolicy }) }
-  },
+/** @throws SluiceError `INVALID_POLICY` */
+export function addBan(
+  { where, name, limits, kinds, identityOf, parts }: PolicyBasis,
+  { ban: option }: BanOption<never>,
+): PolicyPart | undefined {
+  if (option === undefined) return undefined
+  const ban = banFor(where, name, kinds, option)
+  // Units leased elsewhere would still be spent although their key is banned.
+  if (limits.some(({ lease }) => lease !== undefined)) neverBeside(where, 'ban', 'lease', option)
+  parts.set(BAN, ban)
+  const { scope } = ban.terms
+  const banningPolicy = scope === name || scope === EVERY_POLICY ? undefined : scope
+  return { terms: () => ({ ban: Object.freeze({ ...ban.terms, identity: identityOf(ban.by) }), banningPolicy }) }
 }
 
 /** How many ms are added to a ban that starts now. Drawn here, so that memory and Redis decide alike. */

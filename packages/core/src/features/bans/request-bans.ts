@@ -7,7 +7,7 @@ import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import { DECISION, isBarred, type Verdict } from '../../verdict/verdict.js'
-import type { BanKeeper } from './ban-keeper.js'
+import { type BanKeeper, KEEPER } from './ban-keeper.js'
 import { BAN, type BanOption } from './ban-terms.js'
 import type { Trap } from './trap.js'
 
@@ -140,7 +140,7 @@ export function bansFor<Request>(
   warnings: Warnings<LimiterWarning>,
   atOnce: boolean,
 ): RequestBans<Request> | undefined {
-  const { bans: keeper } = engine
+  const keeper = engine.parts.get(KEEPER)
   if (!keeper) return undefined
   const count = banCount(where, options.ban?.count, warnings)
   const trap = options.ban?.trap

@@ -1,5 +1,5 @@
 import type { Limit } from '../../policy/limits/limit.js'
-import type { PolicyFeature } from '../../policy/policy-feature.js'
+import type { PolicyBasis, PolicyPart } from '../../policy/policy-feature.js'
 import type { KeepTerms } from '../../store/store.js'
 import { type Duration, durationMs } from '../../util/duration.js'
 import { invalidPolicy, neverBeside } from '../../util/errors.js'
@@ -30,15 +30,15 @@ export interface ChargesOption {
 /** The terms of a policy that keeps its charges. */
 export const KEPT: PartKey<KeepTerms> = { name: 'charges' }
 
-/** Kept charges as a part of policies. */
-export const policyCharges: PolicyFeature = {
-  policyOptions: ['charges'],
-  policy({ where, limits, parts }, options: ChargesOption & { readonly consistency?: unknown }) {
-    if (options.charges === undefined) return undefined
-    const keeps = keepTerms(where, options.charges, options, limits)
-    parts.set(KEPT, keeps)
-    return { terms: () => ({ keeps }) }
-  },
+/** @throws SluiceError `INVALID_POLICY` */
+export function addKeeping(
+  { where, limits, parts }: PolicyBasis,
+  options: ChargesOption & { readonly consistency?: unknown },
+): PolicyPart | undefined {
+  if (options.charges === undefined) return undefined
+  const keeps = keepTerms(where, options.charges, options, limits)
+  parts.set(KEPT, keeps)
+  return { terms: () => ({ keeps }) }
 }
 
 const SHORTEST_MS = 1000

@@ -6,6 +6,7 @@ import type { ReadablePlan } from '../../policy/plan.js'
 import type { ChargeOutcome, KeptCharge, Plan, QuotaUnit, Store, StoreRequest } from '../../store/store.js'
 import { isOwnUnit } from '../../store/units.js'
 import { idsIn } from '../../util/charge-id.js'
+import type { PartKey } from '../../util/parts.js'
 import { isPropertyOf } from '../../util/property-of.js'
 import { checkActualCost } from '../../verdict/decision.js'
 
@@ -75,6 +76,9 @@ export class KeptCharges {
     return []
   }
 }
+
+/** The changes by id of an engine whose policy keeps charges. */
+export const BY_ID: PartKey<KeptCharges> = { name: 'charges' }
 
 /** A part of a charge, and the store that keeps it. */
 interface KeptPart {

@@ -7,7 +7,7 @@ import { type GuardParts, requestLimiter } from '../../http/guard/parts.js'
 import { NO_POLICIES, Passage, reportedIn, without } from '../../http/guard/passage.js'
 import { anonymousBy } from '../../http/identity/anonymous.js'
 import { byIp } from '../../http/identity/ip.js'
-import type { Composition } from '../../limiter/composition.js'
+import type { Composition } from '../../limiter/engine.js'
 import { Engine } from '../../limiter/engine.js'
 import { LimiterEmitter } from '../../limiter/limiter-emitter.js'
 import type { Counting } from '../../policy/costs.js'
@@ -25,7 +25,7 @@ import { type MaybePromise, whenKnown } from '../../util/when-known.js'
 import { DECISION, PARTS, type Verdict } from '../../verdict/verdict.js'
 import { withVerdict } from '../../verdict/verdict-of-several.js'
 import { eitherDeny } from '../lists/list-step.js'
-import { WaitQueues } from '../queues/wait-queue.js'
+import { QUEUES } from '../queues/limiter-queues.js'
 import { policiesByHand } from './policies-by-hand.js'
 import type { MatchedPolicies, OptionsOfPolicies, PolicySource } from './policy-source.js'
 
@@ -76,14 +76,12 @@ export function guardOfDocuments<Request>(
   } = given
   const own = { ...given, store, name }
   const emitter = new LimiterEmitter(where, given.name)
-  const queues = simulated && new WaitQueues(simulated.timing)
   const resets = new Resets()
   const warnings = new Warnings(where, LIMITER_WARNINGS, own.warnings, emitter.listeners)
   const handleInvalid = invalidRequests<Request>({ where, all: [] }, onInvalid, false, warnings)
   const byHand = policiesByHand(where, own.name, policies, own, composition.features)
   const limiters = new LimitersOfPolicies(policies, own, {
     emitter,
-    queues,
     resets,
     document: byHand,
     handleInvalid,
@@ -95,8 +93,8 @@ export function guardOfDocuments<Request>(
   policies.onCheck?.((matched) => limiters.of(matched))
   const guard = (context: HttpContext<Request>): MaybePromise<Outcome> => limiters.pass(context)
   const anonymous = anonymousBy<Request>(where, own.anonymous, warnings)
-  const engine = new Engine(byHand, own.store, own, emitter, composition, simulated?.timing, queues, resets)
-  if (policies.onChange) engine.follow((listener) => policies.onChange?.(listener) as () => void)
+  const engine = new Engine(byHand, own.store, own, emitter, composition, simulated?.timing, resets)
+  if (policies.onChange) engine.parts.get(QUEUES)?.follow((listener) => policies.onChange?.(listener) as () => void)
   return Object.assign(guard, {
     limiter: requestLimiter(engine, undefined, anonymous),
     requestProperty,
@@ -114,8 +112,6 @@ interface Made<Request> {
 interface PartsOfLimiters<Request> {
   readonly composition: Composition
   readonly emitter: LimiterEmitter
-  /** Those of requests of another time: they wait for a limit in one queue, whatever other policies apply to them. */
-  readonly queues: WaitQueues | undefined
   /** A reset by hand is of the charges by all documents. */
   readonly resets: Resets
   readonly document: Counting
@@ -153,8 +149,8 @@ class LimitersOfPolicies<Request> {
       // Set only for policies that count bytes of responses.
       const countsResponses = options.limits?.some(({ unit }) => unit === 'response-bytes')
       const onExhausted = countsResponses ? this.#own.onExhausted : undefined
-      const { emitter, queues, resets, document, simulated, composition } = this.#by
-      const shared = { emitter, queues, resets, document, isNew: this.#isNew, timing: simulated?.timing }
+      const { emitter, resets, document, simulated, composition } = this.#by
+      const shared = { emitter, resets, document, isNew: this.#isNew, timing: simulated?.timing }
       const deny = eitherDeny(propertyOf(this.#own, 'deny'), propertyOf(options, 'deny'))
       const parts = partsAndSteps({ ...this.#own, onExhausted, ...options, ...(deny && { deny }) }, composition, shared)
       // Requests of a few clients are no evidence of the set-up.

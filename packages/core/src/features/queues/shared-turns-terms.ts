@@ -1,4 +1,4 @@
-import type { PolicyFeature } from '../../policy/policy-feature.js'
+import type { PolicyBasis, PolicyPart } from '../../policy/policy-feature.js'
 import type { SharesTurns } from '../../store/store.js'
 import { type Duration, durationMs } from '../../util/duration.js'
 import { invalidPolicy, wrongPolicy } from '../../util/errors.js'
@@ -26,13 +26,13 @@ export interface SharedTurnsOption {
   readonly sharedTurns?: boolean | SharedTurnsOptions
 }
 
-/** Turns across processes as a part of policies. */
-export const policyTurns: PolicyFeature = {
-  policyOptions: ['sharedTurns'],
-  policy({ where, limits }, { sharedTurns: option }: SharedTurnsOption) {
-    const sharesTurns = sharedTurnsFor(where, option, limits)
-    return sharesTurns && { terms: () => ({ sharesTurns }) }
-  },
+/** @throws SluiceError `INVALID_POLICY` */
+export function addSharedTurns(
+  { where, limits }: PolicyBasis,
+  { sharedTurns: option }: SharedTurnsOption,
+): PolicyPart | undefined {
+  const sharesTurns = sharedTurnsFor(where, option, limits)
+  return sharesTurns && { terms: () => ({ sharesTurns }) }
 }
 
 const [LEAST_TTL_MS, MAX_TTL_MS] = [100, 60_000]

@@ -6,6 +6,7 @@ import { listenTo } from '../../http/response/shared-listener.js'
 import { type HttpContext, isOver } from '../../request/context.js'
 import { DECISION, isBarred, marked, type Verdict } from '../../verdict/verdict.js'
 import type { BookedWait } from './booked-turns.js'
+import { type LimiterQueues, QUEUES } from './limiter-queues.js'
 import { WAIT, WaitExceeded } from './waiter.js'
 
 /** The reason of a wait that ends early. */
@@ -47,7 +48,8 @@ export async function waitBookedInTime<Request>(
   refusal: Verdict,
   wait: Omit<BookedWait, 'signal'>,
 ): Promise<TurnResult> {
-  const { booked, charges } = guard.engine
+  const { charges, parts } = guard.engine
+  const { booked } = parts.get(QUEUES) as LimiterQueues<Request>
   try {
     await whileThere(context, (signal) => booked.waitWithin(guard.where, verdict, { ...wait, signal }))
     return verdict

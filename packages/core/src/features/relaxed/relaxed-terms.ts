@@ -1,5 +1,5 @@
 import type { Limit, Resolution } from '../../policy/limits/limit.js'
-import type { PolicyFeature } from '../../policy/policy-feature.js'
+import type { PolicyBasis, PolicyPart } from '../../policy/policy-feature.js'
 import { type Algorithm, CELL_KINDS } from '../../store/cell-kinds.js'
 import type { RelaxedTerms } from '../../store/store.js'
 import { isOwnUnit } from '../../store/units.js'
@@ -29,18 +29,17 @@ export interface ConsistencyOption {
   readonly consistency?: ConsistencyOptions
 }
 
-/** Relaxed counting as a part of policies. */
-export const policyConsistency: PolicyFeature = {
-  policyOptions: ['consistency'],
-  needsWindows: ({ consistency }: ConsistencyOption) => consistency !== undefined,
-  policy({ where, limits }, { consistency, sharedTurns }: ConsistencyOption & { readonly sharedTurns?: unknown }) {
-    if (consistency === undefined) return undefined
-    const relaxed = relaxedTerms(where, consistency, limits)
-    if (sharedTurns !== undefined && sharedTurns !== false) {
-      neverBeside(where, 'consistency', 'sharedTurns', consistency)
-    }
-    return { terms: () => ({ relaxed }), countAlone: (resolution) => countedInFull(where, resolution, relaxed) }
-  },
+/** @throws SluiceError `INVALID_POLICY` */
+export function addRelaxedCounting(
+  { where, limits }: PolicyBasis,
+  { consistency, sharedTurns }: ConsistencyOption & { readonly sharedTurns?: unknown },
+): PolicyPart | undefined {
+  if (consistency === undefined) return undefined
+  const relaxed = relaxedTerms(where, consistency, limits)
+  if (sharedTurns !== undefined && sharedTurns !== false) {
+    neverBeside(where, 'consistency', 'sharedTurns', consistency)
+  }
+  return { terms: () => ({ relaxed }), countAlone: (resolution) => countedInFull(where, resolution, relaxed) }
 }
 
 const SHORTEST_MS = 10

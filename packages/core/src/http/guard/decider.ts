@@ -1,7 +1,8 @@
 import type { RequestBans } from '../../features/bans/request-bans.js'
 import type { ListedSubjects } from '../../features/lists/listed-subjects.js'
+import { type LimiterQueues, QUEUES, type Resolver } from '../../features/queues/limiter-queues.js'
 import type { WaitOptions } from '../../features/queues/waiter.js'
-import type { Engine, Resolver } from '../../limiter/engine.js'
+import type { Engine } from '../../limiter/engine.js'
 import { type DecisionOptions, NO_OPTIONS } from '../../limiter/options.js'
 import type { Cost } from '../../policy/costs.js'
 import type { Policy, PolicyChoice, Resolved } from '../../policy/policy.js'
@@ -102,8 +103,8 @@ export class Decider<Request> {
 
   #decideOn(resolved: Resolved<Request>, cost: Cost, options: DecisionOptions): Verdict | Promise<Verdict> {
     const engine = this.#engine
-    const mayWait = this.#by.queues && cost !== 0 && engine.hasQueues
-    if (!mayWait || !engine.hasWaitersFor(resolved.plan, resolved.identities)) {
+    const queues = this.#by.queues && cost !== 0 ? engine.parts.get(QUEUES) : undefined
+    if (!queues?.areAny || !queues.hasWaitersFor(resolved.plan, resolved.identities)) {
       return engine.decide(resolved, cost, options)
     }
     // Waiting requests are first: any room belongs to them.
@@ -130,7 +131,8 @@ export class Decider<Request> {
         })
       })
     }
-    return this.#engine.waitTurn(resolve, { ...wait, cost: last.cost }, this.#optionsFor(context))
+    const queues = this.#engine.parts.get(QUEUES) as LimiterQueues<Request>
+    return queues.waitTurn(resolve, { ...wait, cost: last.cost }, this.#optionsFor(context))
   }
 
   /** Counts a waiting request by policies that have come into force. Rejects with `NOT_LIMITED` where one of their lists decides on it. */

@@ -1,4 +1,4 @@
-import type { Composition } from '../../limiter/composition.js'
+import type { Composition } from '../../limiter/engine.js'
 import type { Limiter } from '../../limiter/limiter.js'
 import type { PolicyChoice } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'

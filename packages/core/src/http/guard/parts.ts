@@ -2,8 +2,7 @@ import { bansFor } from '../../features/bans/request-bans.js'
 import { responseBytesFor } from '../../features/bodies/response-bytes.js'
 import { REQUEST_LISTS } from '../../features/lists/list-sources.js'
 import { hasLists, ListedSubjects } from '../../features/lists/listed-subjects.js'
-import type { WaitQueues } from '../../features/queues/wait-queue.js'
-import type { Composition } from '../../limiter/composition.js'
+import type { Composition } from '../../limiter/engine.js'
 import { Engine } from '../../limiter/engine.js'
 import { Limiter } from '../../limiter/limiter.js'
 import { LimiterEmitter } from '../../limiter/limiter-emitter.js'
@@ -38,8 +37,6 @@ export type GuardParts<Request> = ReturnType<typeof guardParts<Request>>
 /** The state that several guards of one `rateLimit` share. */
 export interface SharedByGuards {
   readonly emitter: LimiterEmitter
-  /** Undefined for those of all limiters of the policy on the store. */
-  readonly queues: WaitQueues | undefined
   readonly resets: Resets
   /** All policies of their document. */
   readonly document: Counting
@@ -135,7 +132,6 @@ function decidingParts<Request>(
     emitter,
     composition,
     shared?.timing,
-    shared?.queues,
     shared?.resets,
     shared?.document,
   )

@@ -1,3 +1,4 @@
+import { QUEUES } from '../../features/queues/limiter-queues.js'
 import { LEFT, waitBookedInTime, waitTurn, whileThere } from '../../features/queues/wait-turn.js'
 import { propertyOf } from '../../util/property-of.js'
 import { type MaybePromise, whenKnown } from '../../util/when-known.js'
@@ -117,10 +118,11 @@ async function waitForTurn<Request>(
   const { guard, context } = request
   const { engine, responders } = guard
   const began = engine.timing.now()
+  const queues = engine.parts.get(QUEUES)
   try {
     // A client may leave while it is being identified.
     await whileThere(context, async (signal) =>
-      engine.booked.wait(verdict, await responders.clientOf(context, verdict), signal),
+      queues?.booked.wait(verdict, await responders.clientOf(context, verdict), signal),
     )
   } catch (error) {
     await engine.charges.refund(verdict[DECISION])
