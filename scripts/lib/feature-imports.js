@@ -14,33 +14,19 @@ const IMPORT = /(?:from|import\() ?'(\.[^']+)'/g
  * @type {Record<string, readonly string[]>}
  */
 export const LEFT = {
-  'http/adapter/inherit-options.ts': ['bodies/body.ts'],
-  'http/charging/charging.ts': ['bodies/body.ts', 'outcomes/outcomes.ts'],
-  'http/charging/permits.ts': ['bodies/body.ts'],
-  'http/guard/decider.ts': [
-    'bans/request-bans.ts',
-    'lists/listed-subjects.ts',
-    'queues/limiter-queues.ts',
-    'queues/waiter.ts',
-  ],
-  'http/guard/finish.ts': ['bodies/response-bytes.ts'],
-  'http/guard/options.ts': ['bodies/response-bytes.ts', 'documents/policy-source.ts', 'lists/options.ts', 'options.ts'],
-  'http/guard/parts.ts': [
-    'bans/request-bans.ts',
+  'http/guard/options.ts': [
     'bodies/response-bytes.ts',
-    'lists/list-sources.ts',
-    'lists/listed-subjects.ts',
+    'documents/policy-source.ts',
+    'lists/options.ts',
+    'options.ts',
+    'outcomes/charging.ts',
   ],
-  'http/guard/passage.ts': ['documents/policy-source.ts'],
-  'http/guard/respond.ts': ['queues/limiter-queues.ts', 'queues/wait-turn.ts'],
-  'http/guard/steps.ts': ['bans/request-bans.ts', 'lists/listed-subjects.ts'],
   'limiter/charge-ledger.ts': ['meters/meter.ts', 'meters/request-meter.ts'],
   'limiter/limiter.ts': [
     'bans/ban-keeper.ts',
     'bans/ban-terms.ts',
     'bans/block-events.ts',
     'charges/charges-by-id.ts',
-    'lists/listed-subjects.ts',
     'queues/acquire-options.ts',
     'queues/limiter-queues.ts',
     'queues/waiter.ts',

@@ -38,17 +38,17 @@ export const ROOMS = {
       features: {
         rooms: {
           queues: [],
-          outcomes: [],
           meters: [],
           bodies: ['meters'],
+          outcomes: ['bodies'],
           lists: ['meters'],
-          bans: ['lists'],
+          bans: ['lists', 'outcomes'],
           charges: [],
           leases: [],
           relaxed: [],
           offenders: [],
           records: ['lists', 'offenders'],
-          documents: ['lists', 'charges', 'queues'],
+          documents: ['lists', 'outcomes', 'charges', 'queues'],
         },
       },
       http: {

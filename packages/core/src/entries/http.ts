@@ -4,9 +4,9 @@
  */
 
 export { createGuard } from '../features/composed.js'
+export { type InheritingOptions, inheritOptions } from '../features/inherit-options.js'
 export { type Enforcing, enforce } from '../http/adapter/enforce.js'
 export { asFailure } from '../http/adapter/failure.js'
-export { type InheritingOptions, inheritOptions } from '../http/adapter/inherit-options.js'
 export { decoratorFor, type HandlerDecorator } from '../http/adapter/method-decorator.js'
 export { freeName } from '../http/adapter/names.js'
 export { runAfterMiddleware } from '../http/adapter/run-after-middleware.js'

@@ -7,6 +7,7 @@ import type { Limit } from '../policy/limits/limit.js'
 import { Policy } from '../policy/policy.js'
 import { type StateName, stateNamesIn } from '../policy/state-names.js'
 import { ALL } from './all.js'
+import { ALL_OF_REQUESTS } from './all-of-requests.js'
 import { guardOfDocuments, type Simulated } from './documents/policies-guard.js'
 import type { PolicyOptions } from './options.js'
 
@@ -35,7 +36,7 @@ export function makeLimiter<Subject = string>(options: LimiterOptions<Subject> &
  * @throws SluiceError `INVALID_POLICY`
  */
 export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<Request> {
-  return createGuardOf(options, ALL)
+  return createGuardOf(options, ALL_OF_REQUESTS)
 }
 
 /**
@@ -45,7 +46,7 @@ export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<
  * @throws SluiceError `INVALID_POLICY`
  */
 export function guardByPolicies<Request>(options: RateLimitOptions<Request>, simulated?: Simulated<Request>) {
-  return guardOfDocuments(options, ALL, simulated)
+  return guardOfDocuments(options, ALL_OF_REQUESTS, simulated)
 }
 
 /** @throws SluiceError `INVALID_POLICY` */

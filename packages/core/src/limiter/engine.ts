@@ -38,6 +38,7 @@ import { type MaybePromise, whenKnown } from '../util/when-known.js'
 import { type DecidedBy, type Decision, decisionOn, refusedBy } from '../verdict/decision.js'
 import { DECISION, served, type Verdict, verdictOf } from '../verdict/verdict.js'
 import { ChargeLedger } from './charge-ledger.js'
+import type { EarlyBasis, EarlyDecisions } from './early-decisions.js'
 import { isUnavailable, LocalFallback, type MakeStore, type UnavailableOptions } from './fallback.js'
 import type { LimiterEmitter, RequestPath } from './limiter-emitter.js'
 import { DECISION_OPTIONS, type DecisionOptions } from './options.js'
@@ -50,6 +51,12 @@ export interface LimiterFeature extends PolicyFeature {
    * @throws SluiceError `INVALID_POLICY` for a store that lacks what it needs
    */
   readonly engine?: (engine: Engine<never>, fallback: LocalFallback) => EnginePart | undefined
+  /**
+   * Decides before the limits of a limiter without HTTP. Undefined where it decides on none of its arguments.
+   *
+   * @throws SluiceError `INVALID_POLICY`
+   */
+  readonly early?: <Subject>(basis: EarlyBasis<Subject>, options: object) => EarlyDecisions<Subject> | undefined
 }
 
 /** What a feature does in an engine. */

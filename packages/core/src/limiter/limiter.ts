@@ -2,7 +2,6 @@ import { KEEPER } from '../features/bans/ban-keeper.js'
 import { ADDED_BAN_OPTIONS, BAN } from '../features/bans/ban-terms.js'
 import { emitBlock, emitUnblock } from '../features/bans/block-events.js'
 import { BY_ID, type KeptCharges } from '../features/charges/charges-by-id.js'
-import { hasLists, ListedSubjects, type ListSources } from '../features/lists/listed-subjects.js'
 import { type AcquireOptions, acquireOptions } from '../features/queues/acquire-options.js'
 import { type LimiterQueues, QUEUES, type Resolver } from '../features/queues/limiter-queues.js'
 import { WaitExceeded } from '../features/queues/waiter.js'
@@ -25,6 +24,7 @@ import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
 import { type MaybePromise, whenKnown } from '../util/when-known.js'
 import { type Decision, isCharged, isHeld } from '../verdict/decision.js'
 import { type BanReport, DECISION, PARTS, Verdict } from '../verdict/verdict.js'
+import type { EarlyDecisions } from './early-decisions.js'
 import type { Composition } from './engine.js'
 import { Engine } from './engine.js'
 import type { LimiterEvents, ListenOptions } from './events.js'
@@ -72,13 +72,13 @@ export function makeLimiterOf<Subject = string>(
   const afterVerdict =
     onVerdict &&
     ((subject: Subject, verdict: Verdict) => warnOnRejection(listener, onVerdict(subject, verdict), warnings.emit))
-  const sources = areTexts ? TEXTS : OBJECTS
-  const listed = hasLists(options, store) ? new ListedSubjects(policy, store, options, warnings, sources) : undefined
+  const basis = { policy, store, warnings, areTexts }
+  const [early] = composition.features.flatMap((feature) => feature.early?.(basis, options) ?? [])
   const engine = new Engine(policy, store, options, emitter, composition)
   const limiter = new Limiter(
     new Subjects(policy, { namesIdentity, areTexts, replacement: undefined }),
     engine,
-    listed,
+    early,
     afterVerdict,
   )
   // After the constructor, which has checked the store.
@@ -86,25 +86,11 @@ export function makeLimiterOf<Subject = string>(
   return { limiter, engine }
 }
 
-const TEXTS: ListSources<unknown> = {
-  addressOf: () => undefined,
-  moreKeys: () => undefined,
-  moreKinds: [],
-  denyOptions: [],
-}
-/** Lists for arguments that are objects, without HTTP: their address is `ip`. */
-const OBJECTS: ListSources<unknown> = {
-  ...TEXTS,
-  addressOf: (subject) => (subject as { ip?: unknown } | null | undefined)?.ip,
-  moreKinds: ['ip'],
-}
-
 export class Limiter<Subject = string> {
   readonly #subjects: Subjects<Subject>
   readonly #engine: Engine<Subject>
   readonly #where: string
-  /** Undefined where there are no lists. */
-  readonly #listed: ListedSubjects<Subject> | undefined
+  readonly #early: EarlyDecisions<Subject> | undefined
   /** Called with verdicts before they are returned. */
   readonly #afterVerdict: ((subject: Subject, verdict: Verdict) => void) | undefined
   /** Whether each verdict is announced, even where nothing watches. */
@@ -114,13 +100,13 @@ export class Limiter<Subject = string> {
   constructor(
     subjects: Subjects<Subject>,
     engine: Engine<Subject>,
-    listed: ListedSubjects<Subject> | undefined,
+    early: EarlyDecisions<Subject> | undefined,
     afterVerdict?: (subject: Subject, verdict: Verdict) => void,
   ) {
     this.#subjects = subjects
     this.#engine = engine
     this.#where = engine.policy.where
-    this.#listed = listed
+    this.#early = early
     this.#afterVerdict = afterVerdict
     this.#isAnnounced = afterVerdict !== undefined || propertyOf(engine.store, 'noteRefusal') !== undefined
     noteStoreInUse(engine.store)
@@ -151,7 +137,7 @@ export class Limiter<Subject = string> {
 
   /** @internal The names of the lists that deny, those of the store included. */
   get denyLists(): readonly string[] {
-    return this.#listed?.denying ?? []
+    return this.#early?.denying ?? []
   }
 
   /** The names of its tiers; empty without tiers. */
@@ -282,14 +268,14 @@ export class Limiter<Subject = string> {
     const began = performance.now()
     const wait = acquireOptions(this.#where, options)
     const cost = checkedCost(this.#engine.policy, wait.cost)
-    const pending = this.#listed?.pending
+    const pending = this.#early?.pending
     if (pending) await pending
-    const listed = this.#turnByList(subject)
-    const resolver = listed ? undefined : this.#subjects.resolver(subject, wait.tier, wait.priority)
+    const early = this.#earlyTurn(subject)
+    const resolver = early ? undefined : this.#subjects.resolver(subject, wait.tier, wait.priority)
     const resolve = resolver instanceof Promise ? await resolver : resolver
     const { charges } = this.#engine
     const queues = this.#engine.parts.get(QUEUES) as LimiterQueues<Subject>
-    const turn = listed ?? queues.waitTurn(resolve as Resolver<Subject>, { ...wait, cost, waitsForStore: true })
+    const turn = early ?? queues.waitTurn(resolve as Resolver<Subject>, { ...wait, cost, waitsForStore: true })
     const verdict = await this.#announced(subject, turn.catch(refusalOf))
     if (verdict.delayMs > 0) {
       try {
@@ -357,7 +343,7 @@ export class Limiter<Subject = string> {
     const forMs = spanOrForEver(`${this.#where}: block`, 'for', options.for)
     const texts = this.#subjects.toBlock(identity)
     // No advice for networks: a list may allow only some of their addresses.
-    if (this.#subjects.rangeIn(identity) === undefined) this.#listed?.adviseOnBlock(this.#subjects.given(identity))
+    if (this.#subjects.rangeIn(identity) === undefined) this.#early?.adviseOnBlock(this.#subjects.given(identity))
     const { policy, store, emitter } = this.#engine
     const { name } = policy
     await Promise.all(texts.map((text) => store.block(name, text, forMs, reason)))
@@ -423,19 +409,19 @@ export class Limiter<Subject = string> {
     return decisions
   }
 
-  #decideByList(subject: Subject): Verdict | undefined {
-    const listed = this.#listed
-    if (!listed) return undefined
+  #decideEarly(subject: Subject): Verdict | undefined {
+    const early = this.#early
+    if (!early) return undefined
     return this.#subjects.namesIdentity(subject)
-      ? listed.decideGiven(this.#subjects.given(subject))
-      : listed.decide(subject, undefined as never)
+      ? early.decideGiven(this.#subjects.given(subject))
+      : early.decide(subject, undefined as never)
   }
 
   /** A listed argument is admitted or refused at once. Undefined where no list matches. */
-  #turnByList(subject: Subject): Promise<Verdict> | undefined {
-    const listed = this.#decideByList(subject)
-    if (!listed || listed.allowed) return listed && Promise.resolve(listed)
-    return Promise.reject(new WaitExceeded(`${this.#where}: acquire: a list denies it`, undefined, listed))
+  #earlyTurn(subject: Subject): Promise<Verdict> | undefined {
+    const verdict = this.#decideEarly(subject)
+    if (!verdict || verdict.allowed) return verdict && Promise.resolve(verdict)
+    return Promise.reject(new WaitExceeded(`${this.#where}: acquire: a list denies it`, undefined, verdict))
   }
 
   /** Passes a verdict, or the refusal with which a wait ended, to listeners and `onVerdict`. */
@@ -460,8 +446,8 @@ export class Limiter<Subject = string> {
   #decide(subject: Subject, options: CostOptions, op: Op | undefined): Verdict | Promise<Verdict> {
     const { cost = 1, tier, priority } = options
     const units = cost === 1 ? cost : checkedCost(this.#engine.policy, cost)
-    const listed = this.#listed && this.#decideListed(this.#listed, subject, options, op)
-    if (listed) return listed
+    const early = this.#early && this.#decideFirst(this.#early, subject, options, op)
+    if (early) return early
     // Read at once: the caller may change them while a key is awaited.
     const own = decisionOptions(options)
     return whenKnown(this.#subjects.resolve(subject, tier, priority), (resolved) =>
@@ -469,14 +455,14 @@ export class Limiter<Subject = string> {
     )
   }
 
-  /** The verdict of a list, or undefined where none matches. */
-  #decideListed(
-    { pending }: ListedSubjects<Subject>,
+  /** The verdict of what decides before the limits, or undefined where nothing does. */
+  #decideFirst(
+    { pending }: EarlyDecisions<Subject>,
     subject: Subject,
     options: CostOptions,
     op: Op | undefined,
   ): MaybePromise<Verdict> | undefined {
-    return pending ? pending.then(() => this.#decide(subject, options, op)) : this.#decideByList(subject)
+    return pending ? pending.then(() => this.#decide(subject, options, op)) : this.#decideEarly(subject)
   }
 }
 

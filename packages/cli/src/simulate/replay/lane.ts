@@ -204,13 +204,10 @@ function outcomeOf(verdict: Verdict): Outcome {
 
 /** Whether the verdict of the limits is the outcome: nothing waits, is refunded, or depends on the response. */
 function hasOnlyLimits(parts: Parts, context: RecordContext): boolean {
-  const { listed, charging, permits, responseBytes, bans, responders, enforcement, cost } = parts
+  const { features, permits, responders, enforcement, cost } = parts
   return (
-    !listed &&
-    !charging &&
     !permits &&
-    !responseBytes &&
-    (!bans || bans.strikesAtOnce(context)) &&
+    features.every(({ onlyDecides }) => onlyDecides?.(context)) &&
     responders.onlyRefuse &&
     enforcement.coversAll &&
     typeof cost === 'number'

@@ -4,8 +4,9 @@ import { problemReply } from '../../http/responders/problem.js'
 import type { Reply } from '../../http/responders/responder.js'
 import { disableResponse } from '../../http/response/disabled-response.js'
 import { watchHandler } from '../../http/response/handler-end.js'
+import { noteRejectedUnread } from '../../http/response/rejected-unread.js'
 import { CANCEL, http2Stream } from '../../http/response/sent-bytes.js'
-import { type HttpContext, headerText, type RawResponse } from '../../request/context.js'
+import { type HttpContext, headerText } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { getOrInsert } from '../../util/get-or-insert.js'
 import { isPropertyOf } from '../../util/property-of.js'
@@ -147,7 +148,7 @@ export function rejectBody<Request>(context: HttpContext<Request>, raw: Incoming
   }
   disableResponse(response)
   if (isUnread) {
-    rejectedUnread.add(response)
+    noteRejectedUnread(response)
     // Watched before the 413 has been sent: a client may take its time to read it.
     watchHandler(response).wasReplaced()
   }
@@ -194,13 +195,6 @@ function destroy(raw: IncomingMessage): void {
   // Node looks for a listener before it emits this error on HTTP/1, but not on HTTP/2.
   raw.on('error', () => {})
   raw.destroy(Object.assign(new Error('body too large'), { code: 'ERR_BODY_TOO_LARGE', status: TOO_LARGE }))
-}
-
-const rejectedUnread = new WeakSet<object>()
-
-/** Whether 413 was sent in place of a handler that had not begun to read the body, and may still work. */
-export function wasRejectedUnread(response: RawResponse): boolean {
-  return rejectedUnread.has(response)
 }
 
 /** The refusal of a request because of its body. An unread body prevents reuse of its connection, so that is closed. */

@@ -1,10 +1,9 @@
-import { type InForce, NOT_LIMITED } from '../../http/guard/decider.js'
 import { type PartsAndSteps, partsAndSteps, passThroughGuard } from '../../http/guard/guard.js'
+import type { InForce } from '../../http/guard/guard-feature.js'
 import { type HandleInvalid, invalidRequests } from '../../http/guard/invalid.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from '../../http/guard/options.js'
 import { end, type Outcome, SKIPPED } from '../../http/guard/outcome.js'
-import { type GuardParts, requestLimiter } from '../../http/guard/parts.js'
-import { NO_POLICIES, Passage, reportedIn, without } from '../../http/guard/passage.js'
+import { type GuardComposition, type GuardParts, requestLimiter } from '../../http/guard/parts.js'
 import { anonymousBy } from '../../http/identity/anonymous.js'
 import { byIp } from '../../http/identity/ip.js'
 import type { Composition } from '../../limiter/engine.js'
@@ -26,6 +25,8 @@ import { DECISION, PARTS, type Verdict } from '../../verdict/verdict.js'
 import { withVerdict } from '../../verdict/verdict-of-several.js'
 import { eitherDeny } from '../lists/list-step.js'
 import { QUEUES } from '../queues/limiter-queues.js'
+import { NOT_LIMITED } from '../queues/request-queues.js'
+import { NO_POLICIES, Passage, reportedIn, without } from './passage.js'
 import { policiesByHand } from './policies-by-hand.js'
 import type { MatchedPolicies, OptionsOfPolicies, PolicySource } from './policy-source.js'
 
@@ -55,7 +56,7 @@ export interface Simulated<Request> {
  */
 export function guardOfDocuments<Request>(
   options: RateLimitOptions<Request>,
-  composition: Composition,
+  composition: GuardComposition,
   simulated?: Simulated<Request>,
 ) {
   knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
@@ -110,7 +111,7 @@ interface Made<Request> {
 }
 
 interface PartsOfLimiters<Request> {
-  readonly composition: Composition
+  readonly composition: GuardComposition
   readonly emitter: LimiterEmitter
   /** A reset by hand is of the charges by all documents. */
   readonly resets: Resets
@@ -249,8 +250,8 @@ class LimitersOfPolicies<Request> {
       if (!now && passage.isReportedIn(head)) throw NOT_LIMITED
       if (!now) return undefined
       const { parts, choice = parts.engine.policy } = this.of(now)
-      const { cost, anonymous, listed, enforcement } = parts
-      return { choice, cost, anonymous, listed, onlyReport: enforcement.onlyReports, holder: parts }
+      const { cost, anonymous, enforcement } = parts
+      return { choice, cost, anonymous, onlyReport: enforcement.onlyReports, holder: parts }
     })
   }
 

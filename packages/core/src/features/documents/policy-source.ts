@@ -1,4 +1,3 @@
-import type { ChargingOptions } from '../../http/charging/charging.js'
 import type { EnforcementOptions } from '../../http/guard/enforcement.js'
 import type { AnonymousOption } from '../../http/identity/anonymous.js'
 import type { Responder } from '../../http/responders/responder.js'
@@ -7,6 +6,7 @@ import type { HttpContext } from '../../request/context.js'
 import type { MaybePromise } from '../../util/when-known.js'
 import type { ListOptions } from '../lists/options.js'
 import type { PolicyOptions } from '../options.js'
+import type { ChargingOptions } from '../outcomes/charging.js'
 
 /** The options of a limiter that policies define. */
 export interface OptionsOfPolicies<Request>

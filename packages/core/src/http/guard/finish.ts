@@ -1,5 +1,4 @@
 import { Readable } from 'node:stream'
-import { meterResponse } from '../../features/bodies/response-bytes.js'
 import { warnOnRejection } from '../../util/warn-on-rejection.js'
 import { DECISION, served, type Verdict } from '../../verdict/verdict.js'
 import { unstored } from '../headers/unstored.js'
@@ -22,7 +21,7 @@ export function finish<Request>(request: GuardedRequest<Request>): Outcome {
   // This limiter or another has replied 413 meanwhile.
   if (isDisabled(context.response)) return discard(request, verdict, ending)
   if (ending !== 'proceed') return refusalOutcome(ending, context, verdict, guard)
-  if (guard.responseBytes) meterResponse(guard.responseBytes, context, verdict)
+  for (const part of guard.features) part.serves?.(context, verdict)
   const showsQuota = enforcement.showsQuota(verdict) && !responders.hidesQuota
   const quota = showsQuota ? quotaHeaders(guard, context, verdict) : []
   // The handler may replace these.

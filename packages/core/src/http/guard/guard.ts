@@ -1,4 +1,3 @@
-import type { Composition } from '../../limiter/engine.js'
 import type { Limiter } from '../../limiter/limiter.js'
 import type { PolicyChoice } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
@@ -7,13 +6,13 @@ import { invalidPolicy, show } from '../../util/errors.js'
 import { knownOptions } from '../../util/validate.js'
 import type { MaybePromise } from '../../util/when-known.js'
 import type { ResponderTraits } from '../responders/responder.js'
-import type { FindInForce } from './decider.js'
 import { finish } from './finish.js'
+import type { FindInForce } from './guard-feature.js'
 import { GuardedRequest } from './guarded-request.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
 import type { Outcome } from './outcome.js'
-import { type GuardParts, guardParts, type SharedByGuards } from './parts.js'
-import { type Step, stepsFor } from './steps.js'
+import { type GuardComposition, type GuardParts, guardParts, type SharedByGuards } from './parts.js'
+import { type OwnStep, stepsFor } from './steps.js'
 
 /**
  * Decides on requests of any framework. Returns a promise only where it has to wait. Throws or rejects with the error of a user
@@ -36,7 +35,10 @@ export interface Guard<Request> {
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function createGuardOf<Request>(options: RateLimitOptions<Request>, composition: Composition): Guard<Request> {
+export function createGuardOf<Request>(
+  options: RateLimitOptions<Request>,
+  composition: GuardComposition,
+): Guard<Request> {
   if (options?.policies !== undefined) return guardOfPolicies(options)
   const parts = partsAndSteps(options, composition)
   return Object.assign((context: HttpContext<Request>) => passThroughGuard(parts, context), {
@@ -63,7 +65,7 @@ function guardOfPolicies<Request>(options: RateLimitOptions<Request>): Guard<Req
 }
 
 /** The parts of a guard, and the steps that they need. */
-export type PartsAndSteps<Request> = GuardParts<Request> & { readonly steps: readonly Step<Request>[] }
+export type PartsAndSteps<Request> = GuardParts<Request> & { readonly steps: readonly OwnStep<Request>[] }
 
 /**
  * Checks every option, once.
@@ -72,7 +74,7 @@ export type PartsAndSteps<Request> = GuardParts<Request> & { readonly steps: rea
  */
 export function partsAndSteps<Request>(
   options: RateLimitOptions<Request>,
-  composition: Composition,
+  composition: GuardComposition,
   shared?: SharedByGuards,
 ): PartsAndSteps<Request> {
   const parts = guardParts(options, composition, shared)
@@ -95,11 +97,11 @@ export function passThroughGuard<Request>(
 /** Returns a promise only where a step does. Makes no closure: V8 would allocate for that in every request, and for every step. */
 function runSteps<Request>(
   request: GuardedRequest<Request>,
-  steps: readonly Step<Request>[],
+  steps: readonly OwnStep<Request>[],
   from: number,
 ): MaybePromise<Outcome> {
   for (let i = from; i < steps.length; i++) {
-    const outcome = (steps[i] as Step<Request>)(request)
+    const outcome = (steps[i] as OwnStep<Request>)(request)
     if (outcome) return outcome instanceof Promise ? runLater(outcome, request, steps, i + 1) : outcome
   }
   return finish(request)
@@ -108,7 +110,7 @@ function runSteps<Request>(
 function runLater<Request>(
   pending: Promise<Outcome | undefined>,
   request: GuardedRequest<Request>,
-  steps: readonly Step<Request>[],
+  steps: readonly OwnStep<Request>[],
   from: number,
 ): Promise<Outcome> {
   return pending.then((outcome) => outcome ?? runSteps(request, steps, from))

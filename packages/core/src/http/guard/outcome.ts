@@ -8,6 +8,7 @@ import { unstored } from '../headers/unstored.js'
 import { type HeaderField, type HeaderWriter, retryAfter } from '../headers/writer.js'
 import { RateLimitError } from '../responders/rate-limit-error.js'
 import { type Handover, isHandover, type NativeHandler, type Reply } from '../responders/responder.js'
+import { isDisabled } from '../response/disabled-response.js'
 
 /** The instructions of a guard to an adapter. */
 export interface Outcome {
@@ -48,6 +49,14 @@ export function end(context: HttpContext<unknown>, verdict?: Verdict): Outcome {
   // Earlier limiters have no handler to wait for either. Those of calls that share the response may have.
   if (!propertyOf(context, 'sharesResponse')) void releasePermits(context.response)
   return verdict ? { ...ENDED, verdict } : ENDED
+}
+
+/**
+ * Ends a request whose body a limiter has rejected meanwhile. To meter the body again would end the connection before the 413 is
+ * out. A cost function that reads it would fail, or wait for ever.
+ */
+export function endIfAnswered({ context }: { readonly context: HttpContext<unknown> }): Outcome | undefined {
+  return isDisabled(context.response) ? end(context) : undefined
 }
 
 /** The handler runs, and the limiter adds nothing. */

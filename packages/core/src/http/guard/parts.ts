@@ -1,23 +1,20 @@
-import { bansFor } from '../../features/bans/request-bans.js'
-import { responseBytesFor } from '../../features/bodies/response-bytes.js'
-import { REQUEST_LISTS } from '../../features/lists/list-sources.js'
-import { hasLists, ListedSubjects } from '../../features/lists/listed-subjects.js'
-import type { Composition } from '../../limiter/engine.js'
-import { Engine } from '../../limiter/engine.js'
+import type { EarlyDecisions } from '../../limiter/early-decisions.js'
+import { type Composition, Engine } from '../../limiter/engine.js'
 import { Limiter } from '../../limiter/limiter.js'
 import { LimiterEmitter } from '../../limiter/limiter-emitter.js'
+import { type DecisionOptions, NO_OPTIONS } from '../../limiter/options.js'
 import { adviseOnSetUp } from '../../limiter/set-up-advice.js'
 import type { Counting } from '../../policy/costs.js'
 import { isData } from '../../policy/given-identities.js'
 import { Subjects } from '../../policy/subjects.js'
 import { choosePolicy } from '../../policy/tiers.js'
+import type { HttpContext } from '../../request/context.js'
 import { MAX_DURATION_MS, spanMs } from '../../util/duration.js'
 import { invalidPolicy } from '../../util/errors.js'
 import type { Resets } from '../../util/resets.js'
 import type { Timing } from '../../util/timing.js'
 import { knownOptions, optionalFunction } from '../../util/validate.js'
 import { LIMITER_WARNINGS, type LimiterWarning, Warnings } from '../../util/warnings.js'
-import { chargingFor } from '../charging/charging.js'
 import { requestCostFor } from '../charging/cost.js'
 import { permitsFor } from '../charging/permits.js'
 import { headerWriters } from '../headers/table.js'
@@ -27,9 +24,15 @@ import { Responders } from '../responders/choice.js'
 import { reject } from '../responders/reject.js'
 import { Decider } from './decider.js'
 import { enforcementBy } from './enforcement.js'
+import type { GuardBasis, GuardFeature, GuardPart, RespondersByReason } from './guard-feature.js'
 import { invalidRequests } from './invalid.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
 import { RequestAdvice } from './request-advice.js'
+
+/** What an entry composes around guards. */
+export interface GuardComposition extends Composition {
+  readonly guards: readonly GuardFeature[]
+}
 
 /** The parts of a guard, shared by all its requests. */
 export type GuardParts<Request> = ReturnType<typeof guardParts<Request>>
@@ -53,15 +56,14 @@ export interface SharedByGuards {
  */
 export function guardParts<Request>(
   options: RateLimitOptions<Request>,
-  composition: Composition,
+  composition: GuardComposition,
   shared?: SharedByGuards,
 ) {
   knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
   const answering = answeringParts(options, composition, shared)
-  const { where, policy, warnings, enforcement } = answering
+  const { where, policy, warnings } = answering
   const deciding = decidingParts(options, answering, composition, shared)
-  const { onInvalid = 'reject', requestProperty: property = DEFAULT_PROPERTY } = options
-  const handleInvalid = invalidRequests(policy, onInvalid, enforcement.onlyReports, warnings)
+  const { requestProperty: property = DEFAULT_PROPERTY } = options
   const isByAddress = policy.all.some(({ kinds }) => kinds.some((kind) => kind.split('+').includes('ip')))
   // The options are valid, and the store is a store.
   adviseOnSetUp(policy, warnings, options)
@@ -72,14 +74,13 @@ export function guardParts<Request>(
     advice: new RequestAdvice<Request>(where, warnings, isByAddress),
     /** The property in which adapters store verdicts. */
     requestProperty: requestProperty(where, property),
-    handleInvalid,
   }
 }
 
 /** What a request is, and what is answered. */
 function answeringParts<Request>(
   options: RateLimitOptions<Request>,
-  { features }: Composition,
+  { features, guards }: GuardComposition,
   shared: SharedByGuards | undefined,
 ) {
   const { key = byIp<Request>(), skip, respond = reject<Request>(), headers = 'draft-11', onVerdict } = options
@@ -91,10 +92,8 @@ function answeringParts<Request>(
   const cost = requestCostFor(policy, options.cost)
   optionalFunction(where, 'skip', skip)
   optionalFunction(where, 'onVerdict', onVerdict)
-  const responders = new Responders(where, respond, policy.limits, {
-    denied: (options.deny as { respond?: unknown } | undefined)?.respond,
-    banned: options.ban?.respond,
-  })
+  const byReason = guards.map((feature): RespondersByReason => feature.responders?.(options) ?? {})
+  const responders = new Responders(where, respond, policy.limits, Object.assign({}, ...byReason))
   const enforcement = enforcementBy(where, policy.name, options)
   return {
     /** The name of the limiter in errors. */
@@ -117,13 +116,10 @@ function answeringParts<Request>(
 function decidingParts<Request>(
   options: RateLimitOptions<Request>,
   { where, policy, emitter, warnings, responders, enforcement }: ReturnType<typeof answeringParts<Request>>,
-  composition: Composition,
+  composition: GuardComposition,
   shared: SharedByGuards | undefined,
 ) {
-  const { store = composition.defaultStore() } = options
-  const listed = hasLists(options, store)
-    ? new ListedSubjects(policy, store, options, warnings, REQUEST_LISTS)
-    : undefined
+  const { store = composition.defaultStore(), onInvalid = 'reject' } = options
   const anonymous = anonymousBy<Request>(where, options.anonymous, warnings)
   const engine = new Engine(
     policy,
@@ -135,36 +131,55 @@ function decidingParts<Request>(
     shared?.resets,
     shared?.document,
   )
-  const limiter = requestLimiter(engine, listed, anonymous)
   if (options.priority === undefined && policy.limits.some(({ reserve }) => reserve !== undefined)) {
     invalidPolicy(where, 'priority', 'one beside reserve, as no request could use the reserve without', undefined)
   }
-  const charging = chargingFor(where, options, engine, warnings)
-  const permits = permitsFor(where, limiter, engine.timing)
-  const { queues } = responders
+  const handleInvalid = invalidRequests<Request>(policy, onInvalid, enforcement.onlyReports, warnings)
   // A request that waits for room, or for the outcome of others, needs the current state.
-  const fresh = queues || options.count !== undefined
-  // Otherwise a refusal may still become an admission, or may not be enforced.
-  const atOnce = !fresh && enforcement.coversAll
-  const bans = bansFor(where, options, engine, warnings, atOnce)
-  const responseBytes = responseBytesFor(where, options, engine, responders, (context, refusal) =>
-    bans?.strikeLater(context, refusal),
-  )
+  const fresh = responders.queues || composition.guards.some(({ needsFresh }) => needsFresh?.(options))
+  const features: GuardPart<Request>[] = []
+  const optionsFor = decisionOptionsBy(features, fresh)
+  const basis: GuardBasis<Request> = {
+    where,
+    engine,
+    responders,
+    warnings,
+    anonymous,
+    handleInvalid,
+    // Otherwise a refusal may still become an admission, or may not be enforced.
+    isFinal: !fresh && enforcement.coversAll,
+    optionsFor,
+    whenCut(context, refusal) {
+      for (const part of features) part.cut?.(context, refusal)
+    },
+  }
+  features.push(...composition.guards.flatMap((feature) => feature.guard?.(basis, options) ?? []))
+  const early = features.find((part) => part.early)?.early
+  const waits = features.find((part) => part.waits)?.waits
+  const limiter = requestLimiter(engine, early, anonymous)
   return {
     limiter,
     engine,
-    /** Undefined where there are no lists. */
-    listed,
     anonymous,
-    decider: new Decider(engine, { anonymous, charging, bans, queues, fresh }),
-    /** Undefined where requests count by neither outcome nor body. */
-    charging,
-    /** Undefined where no limit counts bytes of responses. */
-    responseBytes,
+    handleInvalid,
+    features,
+    waits,
+    decider: new Decider(engine, { anonymous, waits: responders.queues ? waits : undefined, optionsFor }),
     /** Undefined where no limit is a `concurrency` limit. */
-    permits,
-    /** Undefined where the policy has no `ban`. */
-    bans,
+    permits: permitsFor(where, limiter, engine.timing),
+  }
+}
+
+/** The options of a request's decision beside its cost, by the features of the guard. */
+function decisionOptionsBy<Request>(features: readonly GuardPart<Request>[], fresh: boolean) {
+  const usual: DecisionOptions = fresh ? Object.freeze({ ...NO_OPTIONS, fresh }) : NO_OPTIONS
+  return (context: HttpContext<Request>): DecisionOptions => {
+    let options = usual
+    for (const { optionsFor } of features) {
+      const own = optionsFor?.(context)
+      if (own) options = { ...options, ...own }
+    }
+    return options
   }
 }
 
@@ -173,14 +188,14 @@ function decidingParts<Request>(
  */
 export function requestLimiter<Request>(
   engine: Engine<Request>,
-  listed: ListedSubjects<Request> | undefined,
+  early: EarlyDecisions<Request> | undefined,
   anonymous: AnonymousRequests<Request> | undefined,
 ): Limiter<Request> {
   const replacement = anonymous?.key && { key: anonymous.key, mayReplace: mayBeMissing }
   return new Limiter(
     new Subjects(engine.policy, { namesIdentity: isData, areTexts: false, replacement }),
     engine,
-    listed,
+    early,
   )
 }
 

@@ -1,10 +1,9 @@
-import { QUEUES } from '../../features/queues/limiter-queues.js'
-import { LEFT, waitBookedInTime, waitTurn, whileThere } from '../../features/queues/wait-turn.js'
 import { propertyOf } from '../../util/property-of.js'
 import { type MaybePromise, whenKnown } from '../../util/when-known.js'
 import { DECISION, isBarred, marked, type Verdict } from '../../verdict/verdict.js'
-import { type Action, isLater, type TurnOptions, type TurnResult } from '../responders/responder.js'
+import { type Action, isLater } from '../responders/responder.js'
 import { waitWithClient } from '../response/wait.js'
+import type { Waits } from './guard-feature.js'
 import type { GuardedRequest } from './guarded-request.js'
 import type { Outcome } from './outcome.js'
 
@@ -38,7 +37,7 @@ function admit<Request>(request: GuardedRequest<Request>, verdict: Verdict): voi
 }
 
 function proceed<Request>(request: GuardedRequest<Request>, verdict: Verdict): void {
-  request.holder.bans?.countLater(request.context, verdict)
+  for (const part of request.holder.features) part.proceeds?.(request.context, verdict)
   request.verdict = verdict
   request.ending = 'proceed'
 }
@@ -52,7 +51,7 @@ function refuse<Request>(request: GuardedRequest<Request>, refusal: Verdict): Ma
     context,
     verdict: refusal,
     waitTurn: async (options) => {
-      const turn = await waitInQueue(request, refusal, options)
+      const turn = await (guard.waits as Waits<Request>).inQueue(request, refusal, options)
       hasLeft = turn === 'gone'
       if (turn === 'gone' || !isOutcome(turn)) return turn
       // The responder has nothing left to do.
@@ -65,20 +64,6 @@ function refuse<Request>(request: GuardedRequest<Request>, refusal: Verdict): Ma
     if (hasLeft && known === 'gone') request.leave(refusal)
     else return carryOut(request, known, refusal, arrivedAt)
   })
-}
-
-async function waitInQueue<Request>(
-  request: GuardedRequest<Request>,
-  refusal: Verdict,
-  options: TurnOptions,
-): Promise<TurnResult | Outcome> {
-  const { timing } = request.guard.engine
-  const until = timing.now() + options.maxWaitMs
-  const turn = await waitTurn(request, refusal, options)
-  if (turn === 'gone' || isOutcome(turn) || !turn.allowed) return turn
-  request.holdCharges(turn)
-  const wait = { client: propertyOf(options, 'client'), maxWaitMs: until - timing.now() }
-  return turn.delayMs > 0 ? waitBookedInTime(request, turn, refusal, wait) : turn
 }
 
 function isOutcome(turn: Verdict | Outcome): turn is Outcome {
@@ -95,7 +80,7 @@ function carryOut<Request>(
   const { responders, engine } = request.guard
   const { verdict, ending } = isLater(action) ? action : { verdict: refusal, ending: action }
   if (ending === 'proceed' && verdict.allowed) {
-    // `waitInQueue` has waited until its turn came, and holds its charges.
+    // It has waited until its turn came, and holds its charges.
     proceed(request, verdict)
     // The wait in the queue counts as part of the slowness, or later requests would overtake this one.
     const slownessMs = responders.slowness(verdict) - (engine.timing.now() - arrivedAt)
@@ -105,8 +90,20 @@ function carryOut<Request>(
   request.verdict = verdict
   request.ending = ending
   const hasWaited = propertyOf(responders.for(refusal), 'queues') === true && ending !== 'gone'
-  const struck = hasWaited ? request.holder.bans?.strike(request.context, verdict) : undefined
-  return struck?.then((last) => (isBarred(last) ? refuse(request, last) : undefined))
+  if (!hasWaited) return undefined
+  return noteRefusal(request, verdict).then((barred) => barred && refuse(request, barred))
+}
+
+/** The refusal of a request that has waited may begin a ban, which refuses it then. */
+async function noteRefusal<Request>(
+  { context, holder }: GuardedRequest<Request>,
+  refusal: Verdict,
+): Promise<Verdict | undefined> {
+  for (const part of holder.features) {
+    const last = await part.refusedAfterWait?.(context, refusal)
+    if (last && isBarred(last)) return last
+  }
+  return undefined
 }
 
 /** Waits for the turn that a queueing limit has booked, and at least for so many ms. */
@@ -115,22 +112,12 @@ async function waitForTurn<Request>(
   verdict: Verdict,
   slownessMs: number,
 ): Promise<undefined> {
-  const { guard, context } = request
-  const { engine, responders } = guard
+  const { waits, engine } = request.guard
   const began = engine.timing.now()
-  const queues = engine.parts.get(QUEUES)
-  try {
-    // A client may leave while it is being identified.
-    await whileThere(context, async (signal) =>
-      queues?.booked.wait(verdict, await responders.clientOf(context, verdict), signal),
-    )
-  } catch (error) {
-    await engine.charges.refund(verdict[DECISION])
-    if (error !== LEFT) throw error
-    request.leave(verdict)
-    return
+  if (await (waits as Waits<Request>).forTurn(request.context, verdict)) {
+    return waitSlowly(request, verdict, Math.max(0, slownessMs - (engine.timing.now() - began)))
   }
-  return waitSlowly(request, verdict, Math.max(0, slownessMs - (engine.timing.now() - began)))
+  request.leave(verdict)
 }
 
 async function waitSlowly<Request>(

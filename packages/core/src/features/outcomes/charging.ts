@@ -1,4 +1,14 @@
 import type { IncomingMessage } from 'node:http'
+import type { Reply } from '../../http/responders/responder.js'
+import { isDisabled } from '../../http/response/disabled-response.js'
+import { sentStatus, whenDecided } from '../../http/response/upgrade.js'
+import type { Engine } from '../../limiter/engine.js'
+import type { HttpContext } from '../../request/context.js'
+import { CHARGE } from '../../store/store.js'
+import { invalidPolicy, neverBeside } from '../../util/errors.js'
+import type { LimiterWarning, Warnings } from '../../util/warnings.js'
+import { isCharged } from '../../verdict/decision.js'
+import { DECISION, type Verdict } from '../../verdict/verdict.js'
 import {
   announcedLength,
   BodyMeter,
@@ -7,19 +17,9 @@ import {
   lengthRequiredReply,
   rejectBody,
   tooLargeReply,
-} from '../../features/bodies/body.js'
-import { Outcomes } from '../../features/outcomes/outcomes.js'
-import type { Engine } from '../../limiter/engine.js'
-import type { HttpContext } from '../../request/context.js'
-import { CHARGE } from '../../store/store.js'
-import { invalidPolicy, neverBeside } from '../../util/errors.js'
-import type { LimiterWarning, Warnings } from '../../util/warnings.js'
-import { isCharged } from '../../verdict/decision.js'
-import { DECISION, type Verdict } from '../../verdict/verdict.js'
-import type { Reply } from '../responders/responder.js'
-import { isDisabled } from '../response/disabled-response.js'
-import { sentStatus, whenDecided } from '../response/upgrade.js'
+} from '../bodies/body.js'
 import { type CheckedCount, type CountFunction, type CountOptions, countFor } from './counting.js'
+import { Outcomes } from './outcomes.js'
 
 /** Options for charging a request by its outcome and its body. */
 export interface ChargingOptions<Request> {

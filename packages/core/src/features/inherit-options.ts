@@ -1,7 +1,7 @@
-import type { BodyOptions } from '../../features/bodies/body.js'
-import { SluiceError } from '../../util/errors.js'
-import type { CountOptions } from '../charging/counting.js'
-import type { RateLimitOptions } from '../guard/options.js'
+import type { RateLimitOptions } from '../http/guard/options.js'
+import { SluiceError } from '../util/errors.js'
+import type { BodyOptions } from './bodies/body.js'
+import type { CountOptions } from './outcomes/counting.js'
 
 /** The options of a route's limiter, which takes over those that it does not name from a limiter of the whole app. */
 export interface InheritingOptions<Request> extends Omit<RateLimitOptions<Request>, 'count' | 'body'> {

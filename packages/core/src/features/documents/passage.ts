@@ -1,11 +1,11 @@
-import type { MatchedPolicies } from '../../features/documents/policy-source.js'
+import type { Outcome } from '../../http/guard/outcome.js'
 import type { Limit } from '../../policy/limits/limit.js'
 import type { ReadablePlan } from '../../policy/plan.js'
 import type { PolicyChoice } from '../../policy/policy.js'
 import { getOrInsert } from '../../util/get-or-insert.js'
 import { propertyOf } from '../../util/property-of.js'
 import { DECISION } from '../../verdict/verdict.js'
-import type { Outcome } from './outcome.js'
+import type { MatchedPolicies } from './policy-source.js'
 
 type Matched<Request> = MatchedPolicies<Request>
 

@@ -1,0 +1,148 @@
+import type { EarlyDecisions } from '../../limiter/early-decisions.js'
+import type { Engine, LimiterFeature } from '../../limiter/engine.js'
+import type { DecisionOptions } from '../../limiter/options.js'
+import type { Cost } from '../../policy/costs.js'
+import type { PolicyChoice, Resolved } from '../../policy/policy.js'
+import type { CostFunction } from '../../policy/request-cost.js'
+import type { HttpContext } from '../../request/context.js'
+import type { LimiterWarning, Warnings } from '../../util/warnings.js'
+import type { MaybePromise } from '../../util/when-known.js'
+import type { Verdict } from '../../verdict/verdict.js'
+import type { Permits } from '../charging/permits.js'
+import type { AnonymousRequests } from '../identity/anonymous.js'
+import type { Responders } from '../responders/choice.js'
+import type { Ending, TurnOptions, TurnResult } from '../responders/responder.js'
+import type { HandleInvalid } from './invalid.js'
+import type { Outcome } from './outcome.js'
+
+/** What features may add to guards, and so to `rateLimit`. */
+export interface GuardFeature extends LimiterFeature {
+  /** The names of its options of a guard, beside those of a policy. */
+  readonly guardOptions?: readonly string[]
+  /** Whether these options need current counts, and no cached refusals. @default false */
+  readonly needsFresh?: (options: object) => boolean
+  /** The responders of refusals that no limit makes, unchecked. Undefined for those of the limiter. */
+  readonly responders?: (options: object) => RespondersByReason
+  /**
+   * Adds itself to a guard. Undefined where its requests do not concern it.
+   *
+   * @throws SluiceError `INVALID_POLICY`
+   */
+  readonly guard?: <Request>(basis: GuardBasis<Request>, options: object) => GuardPart<Request> | undefined
+}
+
+export interface RespondersByReason {
+  readonly denied?: unknown
+  readonly banned?: unknown
+}
+
+/** A guard that features add themselves to. */
+export interface GuardBasis<Request> {
+  readonly where: string
+  readonly engine: Engine<Request>
+  readonly responders: Responders<Request>
+  readonly warnings: Warnings<LimiterWarning>
+  readonly anonymous: AnonymousRequests<Request> | undefined
+  readonly handleInvalid: HandleInvalid<Request>
+  /** Whether each refusal is final: none is decided again, and none only reported. */
+  readonly isFinal: boolean
+  /** The options of a request's decision, beside its cost. */
+  readonly optionsFor: (context: HttpContext<Request>) => DecisionOptions
+  /** Called with each response that is cut. */
+  readonly whenCut: (context: HttpContext<Request>, refusal: Verdict) => void
+}
+
+/** A step of a guard. One that returns an outcome is the last. */
+export type Step<Request> = (request: PassingRequest<Request>) => MaybePromise<Outcome | undefined>
+
+/**
+ * What a feature does with the requests of a guard. The steps of all features are in the order of their list, within each of
+ * three places: before the cost of a request is known, before the decision, and after it.
+ */
+export interface GuardPart<Request> {
+  readonly first?: readonly Step<Request>[]
+  readonly before?: readonly Step<Request>[]
+  readonly after?: readonly Step<Request>[]
+  /** Whether it leaves the decision of the store on a request as it is, where no refused request waits. @default never */
+  readonly onlyDecides?: (context: HttpContext<Request>) => boolean
+  /** Changes the options of a request's decision. */
+  readonly optionsFor?: (context: HttpContext<Request>) => Partial<DecisionOptions> | undefined
+  /** Decides before the limits, for requests and for calls of the limiter. */
+  readonly early?: EarlyDecisions<Request>
+  /** How refused requests wait, and those whose turn is booked. */
+  readonly waits?: Waits<Request>
+  /** Called with a request that is admitted for good, and whose charge stays until its outcome is known. */
+  readonly charged?: (context: HttpContext<Request>, verdict: Verdict) => void
+  /** Called with a request that proceeds. */
+  readonly proceeds?: (context: HttpContext<Request>, verdict: Verdict) => void
+  /** Called with a request that is refused after it has waited. A verdict of a block or ban replaces that of the request. */
+  readonly refusedAfterWait?: (context: HttpContext<Request>, refusal: Verdict) => Promise<Verdict> | undefined
+  /** Called with a response that its handler is about to make. */
+  readonly serves?: (context: HttpContext<Request>, verdict: Verdict) => void
+  /** Called with a response that is cut. */
+  readonly cut?: (context: HttpContext<Request>, refusal: Verdict) => void
+}
+
+/** A request within a guard, as features see it. */
+export interface PassingRequest<Request> {
+  readonly context: HttpContext<Request>
+  verdict: Verdict | undefined
+  /** The ending, once that is known: then only the outcome is to be made. */
+  ending: Ending | undefined
+  /** Whether the verdict is enforced: the same for every verdict of one key. */
+  isEnforced: boolean
+  /** Its cost, unchecked. */
+  units: unknown
+  /** Whether the store that decided may hold charges of other processes. */
+  readonly isShared: boolean
+  /** The limits of this request, where their numbers differ from those of the guard. */
+  readonly choice: PolicyChoice<Request> | undefined
+  /** Undefined where its policies stay. */
+  readonly inForce: FindInForce<Request> | undefined
+  /** Those of the guard, or of the policies that have come into force while it waited. */
+  holder: HoldsCharges<Request>
+  /** Applies the verdict of a list, of this effect. */
+  decideEarly(verdict: Verdict): void
+  decideAgain(): MaybePromise<Verdict | undefined>
+  /** Holds the request's permits from now on, and corrects its charge when its outcome is known. */
+  holdCharges(verdict: Verdict): void
+  /** The client left before its request was admitted, or before its turn came. The request was not refused, and holds no charge. */
+  leave(verdict: Verdict): void
+}
+
+/** How requests of a guard wait. */
+export interface Waits<Request> {
+  /** Whether earlier requests come first, so that a request may not be charged yet. */
+  readonly areBefore: (resolved: Resolved<Request>, cost: Cost) => boolean
+  /** Queues a refused request. Resolves to an outcome where its policies do not limit it any more, or cannot count it. */
+  readonly inQueue: (
+    request: PassingRequest<Request>,
+    refusal: Verdict,
+    options: TurnOptions,
+  ) => Promise<TurnResult | Outcome>
+  /** Waits for the turn that a limit has booked. Resolves to whether the client is still there. */
+  readonly forTurn: (context: HttpContext<Request>, verdict: Verdict) => Promise<boolean>
+}
+
+/** What holds the charges of an admitted request until its outcome is known. */
+export interface HoldsCharges<Request> {
+  readonly permits: Permits | undefined
+  readonly features: readonly GuardPart<Request>[]
+}
+
+/** Policies for a request that waits, and how they count it. */
+export interface InForce<Request> {
+  readonly choice: PolicyChoice<Request>
+  readonly cost: number | CostFunction<Request>
+  /** Undefined where a missing key is an error. */
+  readonly anonymous: AnonymousRequests<Request> | undefined
+  /** Whether they refuse no request. */
+  readonly onlyReport: boolean
+  readonly holder: HoldsCharges<Request>
+}
+
+/**
+ * The policies in force of a request that waits, where they may change. Undefined where none has taken the place of its own.
+ * Throws or rejects with `NOT_LIMITED` where they no longer limit it.
+ */
+export type FindInForce<Request> = () => MaybePromise<InForce<Request> | undefined>

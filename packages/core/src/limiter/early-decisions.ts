@@ -1,0 +1,29 @@
+import type { Given } from '../policy/kinds.js'
+import type { PolicyChoice } from '../policy/policy.js'
+import type { HttpContext } from '../request/context.js'
+import type { Store } from '../store/store.js'
+import type { LimiterWarning, Warnings } from '../util/warnings.js'
+import type { Verdict } from '../verdict/verdict.js'
+
+/** Decides before the limits, as lists do. */
+export interface EarlyDecisions<Subject> {
+  /** Resolves once decisions can be made. Undefined where they can. */
+  readonly pending: Promise<unknown> | undefined
+  /** The names of what refuses, for our own packages. */
+  readonly denying: readonly string[]
+  /** Undefined where the limits decide. */
+  decide(subject: Subject, context: HttpContext<Subject>): Verdict | undefined
+  /** The same for an identity that is given by hand: functions of requests are not called. */
+  decideGiven(given: Given): Verdict | undefined
+  /** Warns about a block of an identity that is admitted all the same. */
+  adviseOnBlock(given: Given): void
+}
+
+/** The limiter that decisions are for. */
+export interface EarlyBasis<Subject> {
+  readonly policy: PolicyChoice<Subject>
+  readonly store: Store
+  readonly warnings: Warnings<LimiterWarning>
+  /** Whether the arguments of the limiter are keys as text, and no objects. */
+  readonly areTexts: boolean
+}
