@@ -10,7 +10,7 @@
  */
 
 /** Up to the limiter. */
-const ENGINE = ['util', 'request', 'store', 'policy', 'verdict', 'memory']
+const ENGINE = ['util', 'request', 'store', 'kinds', 'policy', 'verdict', 'memory']
 
 /** @type {Record<string, Rooms>} */
 export const ROOMS = {
@@ -23,7 +23,8 @@ export const ROOMS = {
       request: ['util'],
       store: ['util', 'kernels'],
       blocks: ['util', 'store'],
-      policy: ['util', 'kernels', 'request', 'store', 'features'],
+      kinds: ['util', 'kernels', 'store', 'memory'],
+      policy: ['util', 'kernels', 'request', 'store', 'kinds', 'features'],
       verdict: ['policy', 'store', 'util', 'features'],
       memory: ['util', 'kernels', 'store', 'blocks', 'features'],
       redis: ['util', 'kernels', 'store', 'blocks', 'features'],

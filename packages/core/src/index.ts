@@ -67,6 +67,7 @@ export type {
 export { type ShadowBody, type ShadowOptions, shadow } from './http/responders/shadow.js'
 export { type TarpitOptions, tarpit } from './http/responders/tarpit.js'
 export { type ThrottleOptions, throttle } from './http/responders/throttle.js'
+export type { NamedCell } from './kinds/cell-names.js'
 export { events, type ProcessEvents } from './limiter/all-events.js'
 export type {
   BanEvent,
@@ -137,7 +138,6 @@ export { redisStore } from './redis-store.js'
 export type { HttpContext, ProxyTrust } from './request/context.js'
 export type { AddBlockOptions, BlockPage, BlockQuery, BlockScope, StoreBlocks } from './store/blocks.js'
 export type { Algorithm } from './store/cell-kinds.js'
-export type { NamedCell } from './store/cell-names.js'
 export type { ChangePage, ChangesQuery, ChangeToRecord, StoreChanges } from './store/changes.js'
 export type { BlockEntry, ChangeEntry, ChangeState, StoreListEntry } from './store/entries.js'
 export type { BanEvictedEvent, BlockEvent, StoreEvent, StoreEvents, UnblockEvent } from './store/events.js'

@@ -19,16 +19,24 @@ export { SummedRows } from '../features/records/summed-rows.js'
 export { passThroughGuard } from '../http/guard/guard.js'
 export type { Outcome } from '../http/guard/outcome.js'
 export { PathTree } from '../http/identity/path-tree.js'
+export {
+  isCountOf,
+  resetCounts,
+  type StoredCounts,
+  type UnknownLimits,
+  type UsedLimit,
+  usedLimits,
+} from '../kinds/stored-counts.js'
 export { denyListsOf, limiterOfIdentities } from '../limiter/limiter.js'
 export { isAddressForgeable } from '../limiter/open-proxy.js'
 export { KeyedRows, NONE, SHELF_BITS } from '../memory/keyed-rows.js'
-export { planNow } from '../policy/calendar/plan-now.js'
 export { checkCost } from '../policy/costs.js'
 export { freeLimitName } from '../policy/free-name.js'
 export { checkedKey } from '../policy/key.js'
 export { valueFor } from '../policy/kinds.js'
 export { defaultLimit } from '../policy/limits/sliding-window.js'
 export type { ReadablePlan } from '../policy/plan.js'
+export { planNow } from '../policy/plan-now.js'
 export { MAX_LIMITS } from '../policy/policy.js'
 export { isPrivateAddress } from '../policy/private-address.js'
 export type { StateName } from '../policy/state-names.js'
@@ -41,14 +49,6 @@ export { type FigureStep, STEP_MS } from '../store/figures.js'
 export { countedHash, isKind, isSecretKind, textValue, writtenHash } from '../store/identity.js'
 export type { LastRefusal, LastRefusals } from '../store/last-refusals.js'
 export { lastRefusalsOf } from '../store/store.js'
-export {
-  isCountOf,
-  resetCounts,
-  type StoredCounts,
-  type UnknownLimits,
-  type UsedLimit,
-  usedLimits,
-} from '../store/stored-counts.js'
 export { isBytes } from '../store/units.js'
 export { beginAtCaller } from '../util/caller.js'
 export { type Duration, durationMs, durationText, MAX_DURATION_MS } from '../util/duration.js'

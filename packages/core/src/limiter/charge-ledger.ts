@@ -1,9 +1,9 @@
 import type { Meter, MeterOptions } from '../features/meters/meter.js'
 import { checkedMeter, idleMeter, type PerLimit, UnitMeter } from '../features/meters/request-meter.js'
-import { keptPlanNow, planNow } from '../policy/calendar/plan-now.js'
 import { actualUnits, type Counting, takesNothing, type Units } from '../policy/costs.js'
 import { entriesIn } from '../policy/given-identities.js'
 import type { ReadablePlan } from '../policy/plan.js'
+import { keptPlanNow, planNow } from '../policy/plan-now.js'
 import { outcomeOf, type PartOutcome, takesNone } from '../store/kept-charge.js'
 import {
   type Cell,

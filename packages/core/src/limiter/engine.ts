@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { planNow } from '../policy/calendar/plan-now.js'
 import {
   type Cost,
   type Counting,
@@ -11,6 +10,7 @@ import {
   withReserved,
 } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
+import { planNow } from '../policy/plan-now.js'
 import type { Policy, PolicyChoice, Resolved } from '../policy/policy.js'
 import type { PolicyFeature } from '../policy/policy-feature.js'
 import { wholeOf } from '../policy/share.js'

@@ -1,6 +1,6 @@
+import { zoneOf } from '../../kinds/calendar/zone.js'
 import { CALENDAR_MS, type CalendarWindow } from '../../store/cell-kinds.js'
 import { invalidPolicy, neverBeside } from '../../util/errors.js'
-import { zoneOf } from '../calendar/zone.js'
 import type { LimitCalendar, Weekday } from './limit.js'
 
 export function isCalendarWindow(window: unknown): window is CalendarWindow {

@@ -1,8 +1,8 @@
-import { FIRST_BOUND } from '../../kernels/counter.js'
-import type { Calendar } from '../../store/cell-kinds.js'
-import type { Cell, Plan, ResolvedLimit, Store } from '../../store/store.js'
-import { type ReadablePlan, readablePlan } from '../plan.js'
-import { boundsAt } from './periods.js'
+import { FIRST_BOUND } from '../kernels/counter.js'
+import { boundsAt } from '../kinds/calendar/periods.js'
+import type { Calendar } from '../store/cell-kinds.js'
+import type { Cell, Plan, ResolvedLimit, Store } from '../store/store.js'
+import { type ReadablePlan, readablePlan } from './plan.js'
 
 /** When the periods run whose bounds a plan has. */
 interface Running {

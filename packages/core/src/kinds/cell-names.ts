@@ -1,5 +1,5 @@
-import { CELL_KINDS, type KernelName, soleAlgorithmOf } from './cell-kinds.js'
-import { type Cell, PLAIN_CELL, type ResolvedLimit, UNNAMED } from './store.js'
+import { CELL_KINDS, type KernelName, soleAlgorithmOf } from '../store/cell-kinds.js'
+import { type Cell, PLAIN_CELL, type ResolvedLimit, UNNAMED } from '../store/store.js'
 
 /** A cell parsed from the name in its key, and its owner. */
 export interface NamedCell {

@@ -1,6 +1,15 @@
-import type { CalendarWindow } from './cell-kinds.js'
+import type { CalendarWindow } from '../store/cell-kinds.js'
+import {
+  NO_TERMS,
+  PEEK,
+  PLAIN_CELL,
+  type Plan,
+  requestOf,
+  STRIDE,
+  type Store,
+  type StoreResult,
+} from '../store/store.js'
 import { cellsNamed, type NamedCell } from './cell-names.js'
-import { NO_TERMS, PEEK, PLAIN_CELL, type Plan, requestOf, STRIDE, type Store, type StoreResult } from './store.js'
 
 /** Counts that a store holds of an identity: names of policies, each with the name of a cell, or of cells that share a key. */
 export interface StoredCounts {
