@@ -24,6 +24,20 @@ export function problemsOfBundles(bytes, known) {
   })
 }
 
+/** Kinds of cells, and calendars, that a plain limit in memory does not use. */
+const OTHER_KINDS = /[\\/]kinds[\\/](?:bucket|concurrency|counter|calendar|all)\b/
+
+/**
+ * @param {string} name of a program of one plain limit
+ * @param {Record<string, number>} inputs the bytes of each file in its bundle
+ * @returns {string[]} the kinds of cells that it brings in vain
+ */
+export function problemsOfKinds(name, inputs) {
+  if (!name.endsWith('in memory')) return []
+  const files = Object.keys(inputs).filter((file) => inputs[file] !== 0 && OTHER_KINDS.test(file))
+  return files.map((file) => `${name}: ${file} is in the bundle, though no limit has cells of this kind`)
+}
+
 /** @param {string} program */
 async function list(program) {
   const { inputs } = await bundle(program)
@@ -37,7 +51,14 @@ await whenStarted(import.meta.url, async () => {
   if (values.files !== undefined) return list(String(programs[values.files]))
   /** @type {Record<string, number>} */
   const bytes = {}
-  for (const [name, program] of Object.entries(programs)) bytes[name] = (await bundle(program)).bytes
+  /** @type {string[]} */
+  const inVain = []
+  for (const [name, program] of Object.entries(programs)) {
+    const made = await bundle(program)
+    bytes[name] = made.bytes
+    inVain.push(...problemsOfKinds(name, made.inputs))
+  }
+  if (inVain.length > 0) throw new Error(inVain.join('\n'))
   if (values.update) writeFileSync(FILE, `${JSON.stringify(bytes, null, 2)}\n`)
   const problems = problemsOfBundles(bytes, JSON.parse(readFileSync(FILE, 'utf8')))
   if (problems.length > 0) {

@@ -27,7 +27,7 @@ export const ROOMS = {
       policy: ['util', 'kernels', 'request', 'store', 'kinds', 'features'],
       verdict: ['policy', 'store', 'util', 'features'],
       memory: ['util', 'kernels', 'store', 'blocks', 'features'],
-      redis: ['util', 'kernels', 'store', 'blocks', 'features'],
+      redis: ['util', 'kernels', 'store', 'kinds', 'blocks', 'features'],
       limiter: [...ENGINE, 'blocks', 'features'],
       http: [...ENGINE, 'limiter', 'features'],
       metrics: ['util', 'store', 'policy', 'verdict', 'limiter'],

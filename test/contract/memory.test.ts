@@ -1,4 +1,4 @@
-import { memoryStore } from '@sluice/core'
+import { memoryStore, type Store } from '@sluice/core'
 import { storeContract } from '@sluice/testing'
 import { describe, test } from 'vitest'
 import { agreementContract } from './agreement.js'
@@ -25,7 +25,22 @@ const memory: StoreUnderTest = {
   close: async () => {},
 }
 
+/** As a store does that decides in another process. */
+function byJson(store: Store): Store {
+  const decide: Store['decide'] = store.decide.bind(store)
+  const keptCharge = store.keptCharge?.bind(store) as NonNullable<Store['keptCharge']>
+  return Object.assign(store, {
+    decide: (request: Parameters<Store['decide']>[0]) => copied(decide(copied(request))),
+    keptCharge: (policy: string, id: string) => copied(keptCharge(policy, id)),
+  })
+}
+
+function copied<T>(data: T): T {
+  return JSON.parse(JSON.stringify(data))
+}
+
 storeContract({ name: memory.name, make: memory.make, describe, test })
+storeContract({ name: 'memory by JSON', make: (clock) => byJson(memoryStore({ clock })), describe, test })
 agreementContract(memory)
 propertiesContract(memory)
 guaranteesContract(memory)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { rulesOf } from '../../scripts/build-rooms.js'
-import { problemsOfBundles } from '../../scripts/check-bundles.js'
+import { problemsOfBundles, problemsOfKinds } from '../../scripts/check-bundles.js'
 import { problemsOfContents, problemsOfErrors, problemsOfTypes } from '../../scripts/check-packages.js'
 import { patternsIn, problemOfPattern } from '../../scripts/check-patterns.js'
 import { problemsOfSizes, sizesIn } from '../../scripts/check-sizes.js'
@@ -201,6 +201,13 @@ describe('the sizes of bundles', () => {
 
   test('a bundle without a known size is a problem', () => {
     expect(problemsOfBundles({ other: 10 }, known)).toEqual(['other: 10 bytes, more than 5 % from 0'])
+  })
+
+  test('a kind of cell that no limit uses is a problem in memory, and none on Redis', () => {
+    const inputs = { 'module/kinds/log.js': 500, 'module/kinds/counter.js': 400, 'module/kinds/bucket.js': 0 }
+    const problem = 'Koa, in memory: module/kinds/counter.js is in the bundle, though no limit has cells of this kind'
+    expect(problemsOfKinds('Koa, in memory', inputs)).toEqual([problem])
+    expect(problemsOfKinds('Koa, on Redis', inputs)).toEqual([])
   })
 })
 

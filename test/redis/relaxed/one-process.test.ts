@@ -15,8 +15,8 @@ const { client } = await redisForTests()
 
 const relaxable = Object.entries(POLICIES).filter(([, limits]) =>
   limits.every((limit) => {
-    const { kernel, calendar } = limit.resolve('test', 1, 1000)
-    return !calendar && (kernel === 'counter' || kernel === 'segments')
+    const { kind, calendar } = limit.resolve('test', 1, 1000)
+    return !calendar && (kind.kernel === 'counter' || kind.kernel === 'segments')
   }),
 )
 

@@ -19,6 +19,7 @@ export { SummedRows } from '../features/records/summed-rows.js'
 export { passThroughGuard } from '../http/guard/guard.js'
 export type { Outcome } from '../http/guard/outcome.js'
 export { PathTree } from '../http/identity/path-tree.js'
+export { CELL_KINDS, hasPermits, kindOf } from '../kinds/all.js'
 export {
   isCountOf,
   resetCounts,
@@ -44,7 +45,6 @@ export { commandsOfBlocks } from '../redis/blocks/commands.js'
 export { commandsNeeded } from '../redis/scripts/commands-needed.js'
 export { KEY_LAYOUT } from '../redis/scripts/keys.js'
 export { pathOf, UNSEEN_RESPONSE } from '../request/context.js'
-export { CELL_KINDS, hasPermits, kindOf } from '../store/cell-kinds.js'
 export { type FigureStep, STEP_MS } from '../store/figures.js'
 export { countedHash, isKind, isSecretKind, textValue, writtenHash } from '../store/identity.js'
 export type { LastRefusal, LastRefusals } from '../store/last-refusals.js'

@@ -2,13 +2,13 @@ import type { Composition } from '../limiter/engine.js'
 import { bans } from './bans/feature.js'
 import { charges } from './charges/feature.js'
 import { lists } from './lists/feature.js'
-import { memoryStore, memoryStoreBy } from './memory-store.js'
+import { memoryStoreBy } from './memory-store.js'
 import { queues } from './queues/feature.js'
 import { relaxed } from './relaxed/feature.js'
 
 /** All features of policies and limiters, in the order in which they are checked. `redis-parts.ts` lists those of Redis. */
 export const ALL: Composition = {
   features: [lists, queues, relaxed, charges, bans],
-  defaultStore: memoryStore,
+  defaultStore: () => memoryStoreBy(),
   localStore: memoryStoreBy,
 }

@@ -1,4 +1,6 @@
 import { identityText } from '../blocks/given-blocks.js'
+import { bringAll } from '../kinds/all.js'
+import { kindOfCell } from '../kinds/known.js'
 import { MemoryBase } from '../memory/base.js'
 import { Counts } from '../memory/counts.js'
 import type { MemoryPart } from '../memory/layer.js'
@@ -114,11 +116,16 @@ export function memoryStore(
     Pick<Store, 'list' | 'forget' | 'offenders' | 'health' | 'on'>
   > {
   knownOptions('memoryStore', options, OPTIONS, OF_REDIS)
+  // The plans of a store that a program makes by itself may come from another process.
+  bringAll()
   return new MemoryStore(fieldsOf(options, OPTIONS))
 }
 
-/** A store without options but a clock, which is made at any time: no name on `Object.prototype` is one of its options. */
-export function memoryStoreBy(clock: (() => number) | undefined): Store {
+/**
+ * A store without options but a clock, for the plans of limiters alone, whose limits bring their kinds. It is made at any time: no
+ * name on `Object.prototype` is one of its options.
+ */
+export function memoryStoreBy(clock?: () => number): Store {
   return new MemoryStore(fieldsOf({ clock }, ['clock']))
 }
 
@@ -146,7 +153,7 @@ class MemoryStore implements Store {
 
   constructor(options: MemoryStoreOptions) {
     this.lists = storeLists('memoryStore', options)
-    const base = new MemoryBase(options)
+    const base = new MemoryBase(options, (cell) => kindOfCell(cell).table)
     this.#base = base
     this.clock = base.givenClock
     const changed = () => this.#persisted?.changed()

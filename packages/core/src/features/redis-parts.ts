@@ -1,4 +1,5 @@
 import { isRange } from '../blocks/blocked-ranges.js'
+import { bringAll } from '../kinds/all.js'
 import type { ResultObserver } from '../redis/batching/batch-runs.js'
 import { Batches } from '../redis/batching/batches.js'
 import { KnownWaiters } from '../redis/batching/known-waiters.js'
@@ -50,6 +51,8 @@ type StoreOptions = ReturnType<typeof optionsOf>
 /** Makes the parts of a store and connects them. */
 export function assemble(client: RedisClient, given: RedisStoreOptions) {
   const options = optionsOf(given)
+  // Records of charges have cells of any process.
+  bringAll()
   const connection = connect(client, options.timeoutMs, options.connectTimeoutMs)
   const base = withBlocks(baseOf(connection, options))
   const { mirrored, keys, outbox } = base

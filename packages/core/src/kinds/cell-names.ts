@@ -1,5 +1,6 @@
-import { CELL_KINDS, type KernelName, soleAlgorithmOf } from '../store/cell-kinds.js'
 import { type Cell, PLAIN_CELL, type ResolvedLimit, UNNAMED } from '../store/store.js'
+import { PERMITS } from '../store/units.js'
+import { CELL_KINDS } from './all.js'
 
 /** A cell parsed from the name in its key, and its owner. */
 export interface NamedCell {
@@ -9,8 +10,8 @@ export interface NamedCell {
 }
 
 const FORMS = new Map(
-  Object.entries(CELL_KINDS).flatMap(([kernel, { ids }]) =>
-    Object.entries(ids).map(([word, form]) => [word, { kernel: kernel as KernelName, form }] as const),
+  Object.values(CELL_KINDS).flatMap((kind) =>
+    Object.entries(kind.ids).map(([word, form]) => [word, { kind, form }] as const),
   ),
 )
 
@@ -36,20 +37,21 @@ function cellNamed(id: string): NamedCell | undefined {
   const [, of = '', word = '', text = '', queue, ownUnit, lease, relaxed] = ID.exec(id) ?? []
   const named = FORMS.get(word)
   if (!named) return undefined
-  const { kernel, form } = named
+  const { kind, form } = named
+  const { kernel, algorithms, countInFull, hasPermits, lease: rules, widen } = kind
   const all = text.slice(1).split('.').map(Number)
   // In an odd count, the last number distinguishes equal limits on different keys.
   const numbers = kernel === 'log' ? all.slice(0, all.length - (all.length % 2)) : all.slice(0, form.numbers)
   if (numbers.length < form.numbers) return undefined
-  const { countInFull, hasPermits, lease: rules, widen } = CELL_KINDS[kernel]
   const exact = form.params(numbers)
   const change = relaxed === undefined ? ownUnit && widen : countInFull
   const plain = change ? change(exact) : exact
   // Leases tighten the parameters.
   const tightened = lease === undefined ? undefined : rules.tighten('kept', plain, Number(lease))
   const { params = plain, capacity: max = Number.POSITIVE_INFINITY } = tightened ?? {}
-  const algorithm = soleAlgorithmOf(kernel) ?? kernel
-  const unit = ownUnit ?? (hasPermits ? 'concurrent-requests' : 'requests')
+  const [sole, ...others] = algorithms
+  const algorithm = sole === undefined || others.length > 0 ? kernel : sole
+  const unit = ownUnit ?? (hasPermits ? PERMITS : 'requests')
   const limits = form.limits(numbers).map(
     ([limit, windowMs, capacity, calendar]): ResolvedLimit => ({
       ...UNNAMED,

@@ -1,4 +1,4 @@
-import type { CalendarWindow } from '../store/cell-kinds.js'
+import type { CalendarWindow } from '../store/algorithms.js'
 import {
   NO_TERMS,
   PEEK,

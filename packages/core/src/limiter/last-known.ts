@@ -1,4 +1,4 @@
-import { CELL_KINDS } from '../store/cell-kinds.js'
+import { kindOfCell } from '../kinds/known.js'
 import {
   type Cell,
   DEBIT,
@@ -124,12 +124,12 @@ function chargeCell(
   const [left, , leftMs] = before.values.slice(before.offset + STRIDE * earlier) as [number, number, number]
   const units = used - usedOf(cell, capacity, left, leftMs)
   if (units <= 0) return
-  const chargedAt = CELL_KINDS[cell.kernel].chargedAt(cell.params, { windowMs, used, at, resetMs })
+  const chargedAt = kindOfCell(cell).chargedAt(cell.params, { windowMs, used, at, resetMs })
   local.decide(debit(units), chargedAt)
 }
 
 /** The used units of a limit: those of a debt, too. */
-function usedOf({ kernel, params }: Cell, capacity: number, remaining: number, resetMs: number): number {
+function usedOf(cell: Cell, capacity: number, remaining: number, resetMs: number): number {
   if (remaining > 0) return capacity - remaining
-  return Math.max(capacity, CELL_KINDS[kernel].usedUntil?.(params, resetMs) ?? 0)
+  return Math.max(capacity, kindOfCell(cell).usedUntil?.(cell.params, resetMs) ?? 0)
 }

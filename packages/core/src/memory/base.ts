@@ -3,7 +3,7 @@ import { wholeNumber } from '../util/validate.js'
 import { monotonicClock, WallClock } from './clock.js'
 import { States } from './states.js'
 import { Sweeper, type Swept } from './sweeper.js'
-import type { Bounds } from './tables.js'
+import type { Bounds, TableClassOf } from './tables.js'
 
 /** The options of the counts. */
 export interface RoomOptions {
@@ -29,16 +29,18 @@ export class MemoryBase {
   /** Called with each instant at which the timer visits them. */
   onSweep: ((now: number) => void) | undefined
   states: States
+  readonly #classOf: TableClassOf
   readonly #sweeper: Sweeper
 
   /** @throws SluiceError `INVALID_POLICY` */
-  constructor({ clock, maxKeys = 100_000, maxBytes = 268_435_456 }: RoomOptions) {
+  constructor({ clock, maxKeys = 100_000, maxBytes = 268_435_456 }: RoomOptions, classOf: TableClassOf) {
     wholeNumber('memoryStore', 'maxKeys', maxKeys, 1, MAX_KEYS)
     wholeNumber('memoryStore', 'maxBytes', maxBytes, LEAST_BYTES)
     this.givenClock = givenClock('memoryStore', clock)
     this.now = this.givenClock ?? monotonicClock()
     const wall = new WallClock(this.now, this.givenClock !== undefined)
     this.bounds = { maxKeys, maxBytes, graceMs: this.givenClock ? STRANGE_CLOCK_GRACE_MS : 0, wall }
+    this.#classOf = classOf
     this.#sweeper = new Sweeper(() => this.#sweptAt(), this.swept)
     this.states = this.#newStates()
   }
@@ -55,7 +57,7 @@ export class MemoryBase {
   }
 
   #newStates(): States {
-    return new States(this.bounds, () => this.#sweeper.later())
+    return new States(this.bounds, this.#classOf, () => this.#sweeper.later())
   }
 
   #sweptAt(): number {

@@ -2,7 +2,7 @@ import { afterKind } from '../store/identity.js'
 import type { Plan, StoreRequest } from '../store/store.js'
 import type { Swept } from './sweeper.js'
 import type { Table } from './table.js'
-import { type Bounds, Tables } from './tables.js'
+import { type Bounds, type TableClassOf, Tables } from './tables.js'
 import { Usage } from './usage.js'
 
 /** The locations of a request's states: the table of each cell, and each identity's key in it. */
@@ -27,9 +27,9 @@ export class States implements Swept {
   #lastPlan: Plan | undefined
   #lastTables: readonly Table[] = []
 
-  constructor(bounds: Bounds, sweepLater: () => void) {
+  constructor(bounds: Bounds, classOf: TableClassOf, sweepLater: () => void) {
     this.bounds = bounds
-    this.#tables = new Tables(this.usage, bounds)
+    this.#tables = new Tables(this.usage, bounds, classOf)
     this.sweepLater = sweepLater
   }
 

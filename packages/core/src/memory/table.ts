@@ -17,6 +17,9 @@ export interface TableTerms {
   readonly like: Table | undefined
 }
 
+/** Makes the table of a kind of cell. */
+export type TableClass = new (params: readonly number[], terms: TableTerms) => Table
+
 /** The number of states among which an eviction chooses. */
 const SAMPLE = 8
 

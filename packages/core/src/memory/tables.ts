@@ -1,15 +1,9 @@
-import { isCalendar } from '../store/cell-kinds.js'
-import type { Cell, KernelName } from '../store/store.js'
-import { invalidPolicy } from '../util/errors.js'
+import { isCalendar } from '../store/algorithms.js'
+import type { Cell } from '../store/store.js'
 import { getOrInsert } from '../util/get-or-insert.js'
-import { BucketTable } from './bucket-table.js'
 import type { WallClock } from './clock.js'
-import { ConcurrencyTable } from './concurrency-table.js'
-import { CounterTable } from './counter-table.js'
 import { KeyedValues } from './keyed-values.js'
-import { LogTable } from './log-table.js'
-import { SegmentsTable } from './segments-table.js'
-import type { Table, TableTerms } from './table.js'
+import type { Table, TableClass, TableTerms } from './table.js'
 import { textBytes, Usage } from './usage.js'
 
 /** Bytes of a table before it has a state, with its first few rows. */
@@ -30,6 +24,9 @@ export interface Bounds {
   readonly wall: WallClock
 }
 
+/** What makes the table of a cell: the store knows no kinds. */
+export type TableClassOf = (cell: Cell) => TableClass
+
 /** All tables of a store, by policy and cell, and the eviction of states when they exceed their room. */
 export class Tables {
   /** The usage of the whole store, blocks included. */
@@ -37,6 +34,7 @@ export class Tables {
   readonly #counted: Usage
   readonly #refused: Usage
   readonly #bounds: Bounds
+  readonly #classOf: TableClassOf
   readonly #byId = new KeyedValues<Table>()
   /** The tables that share states, for cells that are carried or windows of the calendar, by the id of the table that stores them. */
   #alike = new WeakMap<Cell, Map<string, Table>>()
@@ -46,11 +44,12 @@ export class Tables {
   #nextSampled = 0
   #nextSwept = 0
 
-  constructor(all: Usage, bounds: Bounds) {
+  constructor(all: Usage, bounds: Bounds, classOf: TableClassOf) {
     this.#all = all
     this.#counted = new Usage(all)
     this.#refused = new Usage(all)
     this.#bounds = bounds
+    this.#classOf = classOf
   }
 
   /** States that were evicted so far. */
@@ -63,7 +62,7 @@ export class Tables {
   find(id: string, cell: Cell): Table {
     const table = this.#byId.get(id)
     if (table) return cell.isCarried || isCalendar(cell) ? this.#like(table, cell) : table
-    const made = makeTable(cell, this.#termsOf(id, cell))
+    const made = this.#make(cell, this.#termsOf(id, cell))
     this.#all.add(0, TABLE_BYTES + textBytes(id))
     this.#byId.set(id, made)
     return made
@@ -72,7 +71,11 @@ export class Tables {
   /** A table that shares the states of another, for a plan with other amounts or other bounds. */
   #like(table: Table, cell: Cell): Table {
     const ofCell = getOrInsert(this.#alike, cell, () => new Map<string, Table>())
-    return getOrInsert(ofCell, table.id, (id) => makeTable(cell, this.#termsOf(id, cell, table)))
+    return getOrInsert(ofCell, table.id, (id) => this.#make(cell, this.#termsOf(id, cell, table)))
+  }
+
+  #make(cell: Cell, terms: TableTerms): Table {
+    return new (this.#classOf(cell))(cell.params, terms)
   }
 
   #termsOf(id: string, { isCarried }: Cell, like?: Table): TableTerms {
@@ -166,19 +169,4 @@ type StateKind = 'counted' | 'refused'
 
 function amount({ keys, bytes }: Usage, byKeys: boolean): number {
   return byKeys ? keys : bytes
-}
-
-/** The table of each kind of cell. */
-const TABLES: Readonly<Record<KernelName, new (params: readonly number[], terms: TableTerms) => Table>> = {
-  bucket: BucketTable,
-  counter: CounterTable,
-  segments: SegmentsTable,
-  log: LogTable,
-  concurrency: ConcurrencyTable,
-}
-
-function makeTable({ kernel, params }: Cell, terms: TableTerms): Table {
-  if (!Object.hasOwn(TABLES, kernel))
-    invalidPolicy('memoryStore', 'kernel', `one of ${Object.keys(TABLES).join(', ')}`, kernel)
-  return new TABLES[kernel](params, terms)
 }

@@ -1,4 +1,3 @@
-import { CELL_KINDS } from '../store/cell-kinds.js'
 import type { Limit, Resolution } from './limits/limit.js'
 
 /**
@@ -12,10 +11,10 @@ const LARGEST_NARROW = 2 ** 31 - 1
  * versions of it, in any process, therefore share one state, and nothing is moved when the version changes.
  */
 export function carriedForm(resolution: Resolution, { carry = '', unit }: Pick<Limit, 'carry' | 'unit'>): Resolution {
-  const { kernel, carriedId, params } = resolution
-  const isLarge = kernel === 'segments' && (params[0] as number) > LARGEST_NARROW
+  const { kind, carriedId, params } = resolution
+  const isLarge = kind.kernel === 'segments' && (params[0] as number) > LARGEST_NARROW
   const id = `${carriedId}${isLarge ? '.large' : ''}${ofUnit(unit)}${carry}`
-  return { ...resolution, id, params: CELL_KINDS[kernel].widen?.(params) ?? params }
+  return { ...resolution, id, params: kind.widen?.(params) ?? params }
 }
 
 /** Requests, bytes received and bytes sent never share a count, even under equal limits. Other units are in every id. */

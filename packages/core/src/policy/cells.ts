@@ -1,4 +1,4 @@
-import { CELL_KINDS } from '../store/cell-kinds.js'
+import { bring } from '../kinds/known.js'
 import type { Cell, ResolvedLimit } from '../store/store.js'
 import { hashOf } from '../util/hash.js'
 import { leasedId, leasedWindow } from './limits/lease.js'
@@ -79,7 +79,7 @@ function memberOf(limit: LimitOfCell, tier: TierOf | undefined, areAlone: boolea
   const shared = tier?.shared.get(definition)
   const ownPrefix = (definition.policy === undefined ? '' : `${definition.policy}/`) + (tier ? `${tier.name}.` : '')
   const isOwn = definition.reserve !== undefined || definition.estimate !== undefined
-  const isInLog = resolution.kernel === 'log' && !isOwn && shared === undefined
+  const isInLog = resolution.kind.kernel === 'log' && !isOwn && shared === undefined
   const isJoint = !tier && !areAlone && canBeJoint(limit)
   return {
     ...limit,
@@ -92,14 +92,22 @@ function memberOf(limit: LimitOfCell, tier: TierOf | undefined, areAlone: boolea
  * A joint cell begins anew where one of its limits changes its numbers. Limits whose numbers depend on the request or its tier
  * are therefore never joint. Neither are limits with leases or exchanged counts, which concern one limit at a time.
  */
-function canBeJoint({ definition: { limit, window }, resolution: { kernel, lease } }: LimitOfCell): boolean {
-  return CELL_KINDS[kernel].canBeJoint && typeof limit !== 'function' && typeof window !== 'function' && !lease
+function canBeJoint({ definition: { limit, window }, resolution: { kind, lease } }: LimitOfCell): boolean {
+  return kind.canBeJoint && typeof limit !== 'function' && typeof window !== 'function' && !lease
 }
 
 function cellOf(member: Member): Cell {
   const { prefix, resolution, resolved, identity } = member
-  const { kernel, id, params } = resolution
-  return { kernel, id: prefix + id, params, identity, limits: [resolved], joint: undefined, ...traitsOf(member) }
+  const { kind, id, params } = resolution
+  return {
+    kernel: bring(kind),
+    id: prefix + id,
+    params,
+    identity,
+    limits: [resolved],
+    joint: undefined,
+    ...traitsOf(member),
+  }
 }
 
 function traitsOf({ definition, resolution: { lease } }: Member): Pick<Cell, 'lease' | 'isCarried' | 'calendar'> {
@@ -127,7 +135,7 @@ function logCell(members: readonly Member[]): Cell {
   const windowsMs = sorted.map(({ windowMs }) => leasedWindow(windowMs, lease))
   const max = Math.max(...sorted.map(({ limit }) => limit))
   return {
-    kernel: 'log',
+    kernel: bring(resolution.kind),
     id: prefix + leasedId(logId(sorted, definition.carry), lease),
     params: [max, Math.max(...windowsMs), ...sorted.flatMap(({ limit }, i) => [limit, windowsMs[i] as number])],
     identity,

@@ -1,11 +1,10 @@
 // Limits whose counts go beyond their amounts.
-import { CELL_KINDS } from '../store/cell-kinds.js'
 import type { Resolution } from './limits/limit.js'
 
 /** The same limit for a unit that may be settled above its estimate: its counters go beyond the limit. */
 export function countingDebts(resolution: Resolution): Resolution {
-  const { kernel, params } = resolution
-  return { ...resolution, params: CELL_KINDS[kernel].widen?.(params) ?? params }
+  const { kind, params } = resolution
+  return { ...resolution, params: kind.widen?.(params) ?? params }
 }
 
 /**
@@ -14,8 +13,8 @@ export function countingDebts(resolution: Resolution): Resolution {
  * months to pay off an excess.
  */
 export function countingRefusals(resolution: Resolution): Resolution {
-  const { kernel, id, carriedId, params } = resolution
-  const { countRefusals } = CELL_KINDS[kernel]
+  const { kind, id, carriedId, params } = resolution
+  const { countRefusals } = kind
   if (!countRefusals) return resolution
   // A different id: without refusals, counters go up to the limit, and take as many bytes as that needs.
   return { ...resolution, id: `${id}.refusals`, carriedId: `${carriedId}.refusals`, params: countRefusals(params) }

@@ -1,6 +1,5 @@
-import { FIRST_BOUND } from '../kernels/counter.js'
-import { boundsAt } from '../kinds/calendar/periods.js'
-import type { Calendar } from '../store/cell-kinds.js'
+import { knownKind } from '../kinds/known.js'
+import type { Calendar } from '../store/algorithms.js'
 import type { Cell, Plan, ResolvedLimit, Store } from '../store/store.js'
 import { type ReadablePlan, readablePlan } from './plan.js'
 
@@ -69,20 +68,13 @@ function cellsAt(
   const lengths = new Map<ResolvedLimit, ResolvedLimit>()
   const cells = given.map((cell, c): Cell => {
     const calendar = calendars[c]
-    if (!calendar) return cell
-    const bounds = boundsAt(calendar, now)
-    const next = bounds.findIndex((bound) => bound > now)
-    const [start, end] = [bounds[next - 1], bounds[next]] as [number, number]
-    from = Math.max(from, start)
-    until = Math.min(until, end)
-    const [limit] = cell.limits as [ResolvedLimit]
-    lengths.set(limit, Object.freeze({ ...limit, windowMs: end - start }))
-    return Object.freeze({
-      ...cell,
-      params: [...cell.params.slice(0, FIRST_BOUND), ...bounds],
-      limits: [lengths.get(limit) as ResolvedLimit],
-      calendar,
-    })
+    // A kept charge of a window that no limit here has stays in the bounds of its time.
+    const running = calendar && knownKind(cell)?.windowAt?.(cell, calendar, now)
+    if (!running) return cell
+    from = Math.max(from, running.from)
+    until = Math.min(until, running.until)
+    lengths.set(cell.limits[0] as ResolvedLimit, running.cell.limits[0] as ResolvedLimit)
+    return running.cell
   })
   return { cells, lengths, from, until }
 }

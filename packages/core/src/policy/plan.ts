@@ -1,4 +1,4 @@
-import type { Calendar } from '../store/cell-kinds.js'
+import type { Calendar } from '../store/algorithms.js'
 import type { Plan, QuotaUnit, ResolvedLimit } from '../store/store.js'
 import { arePermits } from '../store/units.js'
 import type { KeyFunction, Limit } from './limits/limit.js'

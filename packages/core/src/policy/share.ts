@@ -1,4 +1,4 @@
-import { CELL_KINDS } from '../store/cell-kinds.js'
+import { kindOfCell } from '../kinds/known.js'
 import type { Cell, Plan, ResolvedLimit } from '../store/store.js'
 import type { ReadablePlan } from './plan.js'
 
@@ -17,14 +17,15 @@ export function planShare(plan: ReadablePlan, share: number): ReadablePlan {
     ...plan,
     caps: plan.caps?.map((cap) => (cap === Number.POSITIVE_INFINITY ? cap : part(cap, share))),
     resolved: plan.resolved.map(ofLimit),
-    cells: plan.cells.map((cell) =>
-      Object.freeze({
+    cells: plan.cells.map((cell) => {
+      const { isUnits } = kindOfCell(cell)
+      return Object.freeze({
         ...cell,
         id: `${cell.id}*${share}`,
-        params: cell.params.map((value, i) => (CELL_KINDS[cell.kernel].isUnits(i) ? part(value, share) : value)),
+        params: cell.params.map((value, i) => (isUnits(i) ? part(value, share) : value)),
         limits: cell.limits.map(ofLimit),
-      }),
-    ),
+      })
+    }),
   })
   wholes.set(own, plan)
   return own

@@ -1,6 +1,6 @@
 import { propertyOf } from '../util/property-of.js'
+import type { Calendar, CalendarWindow, KernelName } from './algorithms.js'
 import type { StoreBlocks } from './blocks.js'
-import type { Calendar, CalendarWindow, KernelName } from './cell-kinds.js'
 import type { StoreChanges } from './changes.js'
 import type { StoreEvents } from './events.js'
 import type { FiguresKeeper } from './figures.js'
@@ -12,7 +12,7 @@ import type { StoreLists } from './list.js'
 import type { OffendersQuery, OffendersReport } from './offenders.js'
 import type { StoreList } from './store-list.js'
 
-export type { CalendarWindow, KernelName } from './cell-kinds.js'
+export type { CalendarWindow, KernelName } from './algorithms.js'
 export type { ChargeOutcome, Keep, KeepTerms } from './kept-charge.js'
 
 /**

@@ -1,5 +1,5 @@
 import type { Limit } from '@sluice/core'
-import { durationText, getOrInsert, type StateName, stateNamesOf } from '@sluice/core/internal'
+import { durationText, getOrInsert, kindOf, type StateName, stateNamesOf } from '@sluice/core/internal'
 import type { OverrideData, PolicyData, PolicyDocument } from '../document/document.js'
 import type { Problem } from '../problems/problem.js'
 import { DocumentNames } from './document-names.js'
@@ -153,7 +153,7 @@ function whyAnew(
   const kind = was.key?.kind ?? 'key'
   if (kind !== (is.key?.kind ?? 'key')) return `its key was ${kind}`
   if (windowText(was) !== windowText(is)) return `its window was ${windowText(was)}`
-  if (kernelOf(was) !== kernelOf(is)) return `its algorithm was ${was.algorithm}`
+  if (kindOf(was.algorithm) !== kindOf(is.algorithm)) return `its algorithm was ${was.algorithm}`
   if (from.isRelaxed !== to.isRelaxed) return `its counts were ${from.isRelaxed ? 'relaxed' : 'exact'}`
   if (was.unit !== is.unit) return `its unit was ${was.unit}`
   if (to.isRelaxed) return 'relaxed counts are stored by their amounts'
@@ -166,10 +166,6 @@ function isSame(one: Limit, other: Limit): boolean {
 
 function windowText({ calendar, window }: Limit): string {
   return calendar?.window ?? durationText(window as number)
-}
-
-function kernelOf(limit: Limit): string {
-  return resolutionOf(limit).kernel
 }
 
 function resolutionOf({ resolve, limit, window }: Limit): ReturnType<Limit['resolve']> {

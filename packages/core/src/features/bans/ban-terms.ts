@@ -1,3 +1,4 @@
+import { bring } from '../../kinds/known.js'
 import { slidingLog } from '../../policy/limits/sliding-log.js'
 import type { PolicyBasis, PolicyPart } from '../../policy/policy-feature.js'
 import { isPrivateAddress } from '../../policy/private-address.js'
@@ -169,11 +170,11 @@ function banFor(policyWhere: string, policy: string, kinds: readonly string[], o
 
 /** Admits one unit a minute. `name`: begins with a dot, as no policy of a user does. */
 function planOfOne(where: string, name: string, start: string): Plan {
-  const { kernel, id, params, report } = slidingLog({ limit: 1, window: 60_000 }).resolve(where, 1, 60_000)
+  const { kind, id, params, report } = slidingLog({ limit: 1, window: 60_000 }).resolve(where, 1, 60_000)
   const limits = [{ ...report, name: 'strikes', unit: 'requests' }]
   return Object.freeze({
     policy: name,
-    cells: [{ ...PLAIN_CELL, kernel, id, params, limits }],
+    cells: [{ ...PLAIN_CELL, kernel: bring(kind), id, params, limits }],
     identities: 1,
     starts: [start],
     reports: 1,

@@ -1,4 +1,4 @@
-import { CELL_KINDS } from '../../store/cell-kinds.js'
+import { CELL_KINDS } from '../../kinds/all.js'
 import { type Cell, type LeaseTerms, STRIDE, type StoreRequest, type StoreResult } from '../../store/store.js'
 import type { Lease } from './lease.js'
 import type { LeaseClock, Moment } from './lease-clock.js'

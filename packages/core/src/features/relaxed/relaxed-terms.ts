@@ -1,6 +1,6 @@
 import type { Limit, Resolution } from '../../policy/limits/limit.js'
 import type { PolicyBasis, PolicyPart } from '../../policy/policy-feature.js'
-import { type Algorithm, CELL_KINDS } from '../../store/cell-kinds.js'
+import type { Algorithm } from '../../store/algorithms.js'
 import type { RelaxedTerms } from '../../store/store.js'
 import { isOwnUnit } from '../../store/units.js'
 import { type Duration, durationMs } from '../../util/duration.js'
@@ -97,9 +97,10 @@ function relaxedTerms(where: string, consistency: ConsistencyOptions, limits: re
  * @throws SluiceError `INVALID_POLICY`
  */
 function countedInFull(where: string, resolution: Resolution, { syncEveryMs }: RelaxedTerms): Resolution {
-  const { kernel, id, params, report } = resolution
-  const { countInFull } = CELL_KINDS[kernel]
-  if (!countInFull) refuse(where, `a ${kernel} is not counted by processes alone: use slidingWindow or fixedWindow`)
+  const { kind, id, params, report } = resolution
+  const { countInFull } = kind
+  if (!countInFull)
+    refuse(where, `a ${kind.kernel} is not counted by processes alone: use slidingWindow or fixedWindow`)
   if (syncEveryMs > report.windowMs) {
     invalidPolicy(`${where}: consistency`, 'syncEvery', `at most the window of ${report.windowMs} ms`, syncEveryMs)
   }

@@ -1,4 +1,4 @@
-import type { Calendar, CalendarWindow } from '../../store/cell-kinds.js'
+import type { Calendar, CalendarWindow } from '../../store/algorithms.js'
 import { zoneOf } from './zone.js'
 
 /** Periods before and after the present one, whose bounds a store gets. */

@@ -1,3 +1,4 @@
+import { BUCKET } from '../../kinds/bucket.js'
 import type { ResolvedLimit } from '../../store/store.js'
 import type { Duration } from '../../util/duration.js'
 import { neverBeside, neverWithout } from '../../util/errors.js'
@@ -148,7 +149,7 @@ function bucketOf(
     const size = limit === 0 ? 0 : capacity
     const kind = queue ? '.queue' : ''
     return {
-      kernel: 'bucket',
+      kind: BUCKET,
       id: `bucket.${limit}.${windowMs}.${size}.${stepMs}${kind}`,
       // A debt by a larger limit is paid off in two windows (see `paceOf`). That is no faster than by the larger limit only where
       // no capacity is above its limit.

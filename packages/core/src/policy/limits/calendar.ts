@@ -1,5 +1,5 @@
 import { zoneOf } from '../../kinds/calendar/zone.js'
-import { CALENDAR_MS, type CalendarWindow } from '../../store/cell-kinds.js'
+import { CALENDAR_MS, type CalendarWindow } from '../../store/algorithms.js'
 import { invalidPolicy, neverBeside } from '../../util/errors.js'
 import type { LimitCalendar, Weekday } from './limit.js'
 

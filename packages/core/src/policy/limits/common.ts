@@ -1,4 +1,4 @@
-import type { Algorithm } from '../../store/cell-kinds.js'
+import type { Algorithm } from '../../store/algorithms.js'
 import { type Duration, spanMs } from '../../util/duration.js'
 import { invalidPolicy, neverBeside } from '../../util/errors.js'
 import { refuseFactory } from '../../util/factories.js'

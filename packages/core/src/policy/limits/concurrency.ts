@@ -1,3 +1,4 @@
+import { CONCURRENCY } from '../../kinds/concurrency.js'
 import { PERMITS } from '../../store/units.js'
 import { type Duration, MAX_DURATION_MS, waitMs } from '../../util/duration.js'
 import { invalidPolicy } from '../../util/errors.js'
@@ -41,7 +42,7 @@ export function concurrency<Subject>(options: ConcurrencyOptions<Subject>): Limi
     exactProduct(where, 'limit', limit, ttlMs)
     if (limit > MAX_PERMITS) invalidPolicy(where, 'limit', `at most ${MAX_PERMITS} permits`, limit)
     return {
-      kernel: 'concurrency',
+      kind: CONCURRENCY,
       id: `concurrency.${limit}.${ttlMs}`,
       carriedId: `concurrency~${ttlMs}`,
       params: [limit, ttlMs],

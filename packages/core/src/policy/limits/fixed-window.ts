@@ -1,4 +1,5 @@
-import { CALENDAR_MS, type CalendarWindow, calendarParams } from '../../store/cell-kinds.js'
+import { COUNTER, calendarParams } from '../../kinds/counter.js'
+import { CALENDAR_MS, type CalendarWindow } from '../../store/algorithms.js'
 import type { Duration } from '../../util/duration.js'
 import { neverBeside, neverWithout, wrongPolicy } from '../../util/errors.js'
 import { oneOf } from '../../util/validate.js'
@@ -61,10 +62,10 @@ export function fixedWindow<Subject>(options: FixedWindowOptions<Subject>): Limi
   }
   const kind = byClock ? 'fixed' : 'opened'
   const resolve = spreadOver('fixedWindow', spread, (_where, limit, windowMs) => ({
-    kernel: 'counter',
+    kind: COUNTER,
     id: `${kind}.${limit}.${windowMs}`,
     carriedId: `${kind}~${windowMs}`,
-    // The third is 1 where refusals count: see `CELL_KINDS`.
+    // The third is 1 where refusals count: see `COUNTER`.
     params: [limit, windowMs, 0, byClock ? 1 : 0],
     report: {
       algorithm: 'fixedWindow',
@@ -123,7 +124,7 @@ function calendarWindow<Subject>(
   const calendar = limitCalendar('fixedWindow', window, timeZone, startsOn)
   const first = typeof calendar.startsOn === 'function' ? 1 : firstDay('fixedWindow', window, calendar.startsOn)
   const resolve = spreadOver('fixedWindow', spread, (_where, limit, windowMs, ofRequest) => ({
-    kernel: 'counter',
+    kind: COUNTER,
     id: `${window}.${limit}`,
     carriedId: `${window}~`,
     params: calendarParams(limit, window),

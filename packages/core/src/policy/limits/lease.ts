@@ -1,4 +1,3 @@
-import { CELL_KINDS } from '../../store/cell-kinds.js'
 import type { LeaseTerms } from '../../store/store.js'
 import { waitMs } from '../../util/duration.js'
 import { invalidPolicy, wrongPolicy } from '../../util/errors.js'
@@ -30,18 +29,18 @@ export function leaseOf(where: string, options: LeaseOptions): LeaseTerms {
  * @throws SluiceError `INVALID_POLICY` where that leaves nothing
  */
 export function leased(where: string, resolution: Resolution, lease: LeaseTerms): Resolution {
-  const { kernel, id, carriedId, params, report } = resolution
+  const { kind, id, carriedId, params, report } = resolution
   const { windowMs } = report
   const { ttlMs } = lease
   if (ttlMs > windowMs) invalidPolicy(`${where}: lease`, 'ttl', `at most the window of ${windowMs} ms`, ttlMs)
-  const tightened = CELL_KINDS[kernel].lease.tighten(where, params, ttlMs)
+  const tightened = kind.lease.tighten(where, params, ttlMs)
   if (!tightened) return { ...resolution, lease }
   const { params: counted, capacity } = tightened
   return {
     ...resolution,
     id: leasedId(id, lease),
     // The reduction of a bucket's capacity depends on its limit.
-    carriedId: leasedId(kernel === 'bucket' ? id : carriedId, lease),
+    carriedId: leasedId(kind.kernel === 'bucket' ? id : carriedId, lease),
     params: counted,
     report: { ...report, capacity },
     lease,

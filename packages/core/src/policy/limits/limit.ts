@@ -1,5 +1,6 @@
+import type { CellKind } from '../../kinds/kind.js'
 import type { HttpContext } from '../../request/context.js'
-import type { Algorithm, Calendar, CalendarWindow, KernelName } from '../../store/cell-kinds.js'
+import type { Algorithm, Calendar, CalendarWindow } from '../../store/algorithms.js'
 import type { KeyValue } from '../../store/identity.js'
 import type { LeaseTerms, QuotaUnit, ResolvedLimit } from '../../store/store.js'
 import type { Duration } from '../../util/duration.js'
@@ -94,7 +95,8 @@ export interface LeasableOptions {
 
 /** The input of the kernel, once every option is a number. */
 export interface Resolution {
-  readonly kernel: KernelName
+  /** @internal The kind of cell that counts it. */
+  readonly kind: CellKind
   readonly id: string
   /** The id without amounts: limits that share it can read each other's states. */
   readonly carriedId: string

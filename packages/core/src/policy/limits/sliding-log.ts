@@ -1,3 +1,4 @@
+import { LOG } from '../../kinds/log.js'
 import { isBytes } from '../../store/units.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { exactProduct } from '../../util/validate.js'
@@ -22,7 +23,7 @@ export function slidingLog<Subject>(options: RateOptions<Subject> & UnitOptions 
     exactProduct(where, 'limit', limit, windowMs)
     if (limit > MAX_LOG_LIMIT) invalidPolicy(where, 'limit', `at most ${MAX_LOG_LIMIT} for an exact log`, limit)
     return {
-      kernel: 'log',
+      kind: LOG,
       id: `log.${limit}.${windowMs}`,
       carriedId: `log~${windowMs}`,
       params: [limit, windowMs, limit, windowMs],

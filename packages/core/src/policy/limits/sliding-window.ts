@@ -1,4 +1,5 @@
 import { DROPPED, STRICT, WEIGHTED_DOWN, WEIGHTED_UP } from '../../kernels/segments.js'
+import { SEGMENTS } from '../../kinds/segments.js'
 import { type Duration, durationMs } from '../../util/duration.js'
 import { invalidPolicy, neverBeside } from '../../util/errors.js'
 import { exactProduct, oneOf, wholeNumber } from '../../util/validate.js'
@@ -60,7 +61,7 @@ export function slidingWindow<Subject>(options: SlidingWindowOptions<Subject>): 
         invalidPolicy(where, segmentMs ? 'precision' : 'segments', expected, segmentMs ?? segments)
       }
       return {
-        kernel: 'segments',
+        kind: SEGMENTS,
         id: `sliding.${limit}.${windowMs}.${count}.${edgeCode}`,
         carriedId: `sliding~${windowMs}.${count}.${edgeCode}`,
         params: [limit, windowMs, count, edgeCode],

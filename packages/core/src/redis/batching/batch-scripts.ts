@@ -1,4 +1,4 @@
-import { isCalendar } from '../../store/cell-kinds.js'
+import { isCalendar } from '../../store/algorithms.js'
 import { type Cell, CONSUME, type Plan } from '../../store/store.js'
 import type { ResultReader } from '../scripts/decode.js'
 import { type Encoded, encode, encodeOne, type Sending } from '../scripts/encode.js'

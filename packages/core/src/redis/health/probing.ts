@@ -1,5 +1,5 @@
 import calculateSlot from 'cluster-key-slot'
-import type { KernelName } from '../../store/cell-kinds.js'
+import type { KernelName } from '../../store/algorithms.js'
 import { commandsNeeded } from '../scripts/commands-needed.js'
 import { keyStart } from '../scripts/keys.js'
 import { type Server, tryScript } from '../scripts/run.js'

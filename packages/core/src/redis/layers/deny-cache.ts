@@ -1,4 +1,4 @@
-import { CELL_KINDS } from '../../store/cell-kinds.js'
+import { CELL_KINDS } from '../../kinds/all.js'
 import {
   CONSUME,
   EVERY_POLICY,

@@ -1,5 +1,5 @@
 import calculateSlot from 'cluster-key-slot'
-import type { Calendar } from '../../store/cell-kinds.js'
+import type { Calendar } from '../../store/algorithms.js'
 import { NEW_CHARGE } from '../../store/kept-charge.js'
 import {
   type Cell,

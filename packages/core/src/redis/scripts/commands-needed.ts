@@ -1,4 +1,4 @@
-import type { KernelName } from '../../store/cell-kinds.js'
+import type { KernelName } from '../../store/algorithms.js'
 import { KIND_CALLS } from './scripts.generated.js'
 
 const CALLS: Readonly<Record<KernelName, readonly (readonly [string, ...string[]])[]>> = KIND_CALLS

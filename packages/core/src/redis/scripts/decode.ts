@@ -1,5 +1,5 @@
 import type { ReadReport } from '../../kernels/reply.js'
-import { CELL_KINDS } from '../../store/cell-kinds.js'
+import { CELL_KINDS } from '../../kinds/all.js'
 import type { BlockEntry } from '../../store/entries.js'
 import {
   type BlockReport,

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { isCalendar } from '../../store/cell-kinds.js'
+import { isCalendar } from '../../store/algorithms.js'
 import { type Cell, DEBIT, type KernelName, type Op, type Plan, REFUND } from '../../store/store.js'
 import {
   type CutScript,
