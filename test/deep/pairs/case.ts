@@ -108,6 +108,10 @@ export type Event =
   | Do<'refund' | 'release' | 'renew', ById>
   | Do<'reset' | 'unblock' | 'strike', By>
   | Do<'block', By & { readonly ms: number }>
+  /** The store is away for a process, and is back. */
+  | Do<'outage' | 'return', At>
+
+export type Unavailable = { readonly decide: 'allow' | 'deny' } | { readonly share: number }
 
 export interface Stream {
   readonly unit: Unit
@@ -128,6 +132,8 @@ export interface Case {
   readonly policies: readonly PolicyOf[]
   /** How long charges can be changed by their ids. */
   readonly keep?: number
+  /** How requests are decided while the store is away. */
+  readonly unavailable?: Unavailable
   readonly events: readonly Event[]
 }
 
@@ -166,4 +172,9 @@ export function costIn(policy: PolicyOf, cost: number | Units): Record<string, n
 
 export function hasReserve({ limits, tiers }: Pick<PolicyOf, 'limits' | 'tiers'>): boolean {
   return limitsOf({ limits, tiers }).some(({ reserve }) => reserve !== undefined)
+}
+
+/** Units of which a process enforces a share: docs/when-redis-fails.md, Local decisions. */
+export function partOf(units: number, share: number): number {
+  return units === 0 ? 0 : Math.max(1, Math.floor(units * share + 1e-9))
 }

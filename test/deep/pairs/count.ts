@@ -5,7 +5,7 @@ import { clockWindow, openedWindow } from '../../support/oracle/fixed-window.js'
 import { permits } from '../../support/oracle/permits.js'
 import { segmentedWindow } from '../../support/oracle/segments.js'
 import type { Charge, Room } from '../../support/oracle/spec.js'
-import { capacityOf, isBucket, type LimitOf } from './case.js'
+import { capacityOf, isBucket, type LimitOf, partOf } from './case.js'
 
 /** The least and the most of something. Equal where it is exact. */
 export type Range = readonly [least: number, most: number]
@@ -18,6 +18,8 @@ export interface Entry {
   isPassed: boolean
   /** Whether a part of a later settlement may have been forgiven: such a charge is not refunded. docs/units.md, Settle the actual units. */
   mayBeForgiven: boolean
+  /** Whether a reset has failed since: docs/when-redis-fails.md, Other operations. */
+  mayBeForgotten: boolean
   /** The process whose reset has cleared it. */
   clearedBy: number | undefined
   /** Units that had room. A refusal that is charged fills a bucket, and no more is charged later: docs/guarantees.md, Charged refusals. */
@@ -26,12 +28,23 @@ export interface Entry {
 
 const DAY_MS = 86_400_000
 
+/** What a process knows of a count by a reply of the store. */
+export interface Known {
+  readonly at: number
+  readonly room: Range
+  /** The time until all units are back. */
+  readonly resetMs: Range
+  /** The charges that count at most and at least. */
+  readonly most: readonly Charge[]
+  readonly least: readonly Charge[]
+}
+
 /** `lease`: of a limit that is tightened for it: docs/leases.md, Costs. */
-function roomOf(limit: LimitOf, lease = limit.lease): Room {
+function roomOf(limit: LimitOf, lease: LimitOf['lease'], share: number): Room {
   const { algorithm, window = 0, every = 0, segments = 1, edge = 'weighted' } = limit
-  const amount = (limit.limit ?? limit.refill ?? limit.leak) as number
+  const amount = amountOf(limit, share)
   const windowMs = (window === 'day' ? DAY_MS : window) + (algorithm === 'slidingLog' && lease ? lease.ttl : 0)
-  const capacity = capacityOf({ ...limit, lease })
+  const capacity = partOf(capacityOf({ ...limit, lease }), share)
   switch (algorithm) {
     case 'slidingLog':
       return exactLog(amount, windowMs)
@@ -52,6 +65,10 @@ function roomOf(limit: LimitOf, lease = limit.lease): Room {
   }
 }
 
+function amountOf({ limit, refill, leak }: LimitOf, share: number): number {
+  return partOf((limit ?? refill ?? leak) as number, share)
+}
+
 /** What no verdict showed, although the model cannot know it: the rest of a case says nothing. */
 export class Undecided extends Error {}
 
@@ -59,26 +76,114 @@ export class Undecided extends Error {}
 export class Count {
   readonly limit: LimitOf
   readonly identity: string
+  /** Of the limit in its case, and of the identity. */
+  readonly id: string
   readonly capacity: number
   readonly #room: Room
   /** Without the lease: what the tightened limit keeps to. */
   readonly #loose: Room
   /** The units that processes may hold by leases. */
   readonly #leased: number
+  readonly #share: number
   readonly #entries: Entry[] = []
   /** Whether a process has refunded units of others. Each refund may do so then. */
   #isMixed = false
   /** Whether units were charged that had no room. Processes spend those that they hold nevertheless: docs/leases.md, Costs. */
   #isExceeded = false
 
-  /** `processes`: how many take units by leases. None in memory. */
-  constructor(limit: LimitOf, identity: string, processes = 0) {
+  /** `processes`: how many take units by leases. None in memory. `share`: of the limit, in an outage. */
+  constructor(id: string, limit: LimitOf, identity: string, processes = 0, share = 1) {
+    this.id = id
     this.limit = limit
     this.identity = identity
-    this.capacity = capacityOf(limit)
-    this.#room = roomOf(limit)
+    this.#share = share
+    this.capacity = partOf(capacityOf(limit), share)
+    this.#room = roomOf(limit, limit.lease, share)
     this.#leased = (limit.lease?.size ?? 0) * processes
-    this.#loose = this.#leased > 0 ? roomOf(limit, undefined) : this.#room
+    this.#loose = this.#leased > 0 ? roomOf(limit, undefined, share) : this.#room
+  }
+
+  /** What a reply of the store at this moment says. */
+  known(now: number): Known {
+    const copies = (of: 'most' | 'least') =>
+      this.#charges(of).flatMap((charge) => (charge.cost > 0 ? [{ ...charge }] : []))
+    return {
+      at: now,
+      room: this.room(now),
+      resetMs: this.wait(now, this.capacity),
+      most: copies('most'),
+      least: copies('least'),
+    }
+  }
+
+  /**
+   * Goes on from what a process knows of the whole limit, if a client had used more than half of it: docs/when-redis-fails.md, Local
+   * decisions. It knows one of these replies. `units`: of other limits that share a log, at most. `isSure`: whether it goes on with this limit.
+   */
+  goOn(known: readonly Known[], units: number, isSure: boolean): void {
+    const whole = capacityOf(this.limit)
+    const { algorithm, anchor, window } = this.limit
+    if (known.length === 0 || algorithm === 'concurrency' || whole === 0) return
+    const charges = isSure && this.#entries.length === 0 ? this.#leastOf(known, whole) : []
+    for (const charge of charges) this.#add({ ...charge }, { ...charge, cost: 0 })
+    if (units === 0) return
+    let at = Math.max(...known.map((each) => each.at))
+    if (anchor === 'first-request') {
+      // A window that may have begun at several moments.
+      const [only] = known
+      if (known.length > 1 || only?.resetMs[0] !== only?.resetMs[1]) throw new Undecided()
+      at += (only?.resetMs[1] ?? 0) - (window as number)
+    }
+    this.#add({ at, cost: 0 }, { at, cost: units, isDebt: true })
+  }
+
+  #leastOf(known: readonly Known[], whole: number): readonly Charge[] {
+    const [only] = known
+    if (known.length > 1 || !only || Math.floor(only.room[1]) >= whole / 2) return []
+    const { at, room, resetMs, least } = only
+    const used = Math.ceil(((whole - Math.floor(room[1])) * this.capacity) / whole)
+    const { algorithm, window, every = window, style, anchor, edge } = this.limit
+    // A sliding window goes on without the units beyond its limit, so those of the last segment are back earlier.
+    if (edge === 'weighted' && least.reduce((sum, { cost }) => sum + cost, 0) > whole) return []
+    if (isBucket(this.limit) && style !== 'interval') {
+      const drained = Math.floor((resetMs[0] * amountOf(this.limit, this.#share)) / (every as number))
+      return [{ at, cost: Math.min(used, drained) }]
+    }
+    if (style === 'interval' || (algorithm === 'fixedWindow' && anchor === undefined)) return [{ at, cost: used }]
+    let before = 0
+    return least.map((charge) => {
+      const upTo = (units: number) => Math.floor((units * this.capacity) / whole)
+      const cost = upTo(before + charge.cost) - upTo(before)
+      before += charge.cost
+      return { ...charge, cost }
+    })
+  }
+
+  /** The units that it goes on with at most. */
+  mostKnown(known: readonly Known[]): number {
+    const whole = capacityOf(this.limit)
+    const used = known.map(({ room: [least], most }) => {
+      if (least >= whole / 2) return 0
+      return least > 0
+        ? whole - least
+        : Math.max(
+            whole,
+            most.reduce((sum, { cost }) => sum + cost, 0),
+          )
+    })
+    return Math.ceil((Math.max(0, ...used) * this.capacity) / whole)
+  }
+
+  #add(least: Charge & { cost: number }, most: Charge & { cost: number }): void {
+    this.#entries.push({
+      most,
+      least,
+      isPassed: true,
+      clearedBy: undefined,
+      mayBeForgiven: false,
+      mayBeForgotten: false,
+      fitting: 0,
+    })
   }
 
   room(now: number): Range {
@@ -113,6 +218,7 @@ export class Count {
       isPassed: false,
       clearedBy: undefined,
       mayBeForgiven: false,
+      mayBeForgotten: false,
     }
     const earlier = [...this.#entries]
     this.#isExceeded ||= isDebt
@@ -169,7 +275,7 @@ export class Count {
       left -= refunded
     }
     // A refund of leased units may return fewer: docs/leases.md, Costs.
-    if (!this.isLeased && (!isBucket(this.limit) || this.#isExact(entry, later, now)))
+    if (!this.isLeased && !entry.mayBeForgotten && (!isBucket(this.limit) || this.#isExact(entry, later, now)))
       entry.most.cost = Math.max(0, entry.most.cost - units)
     for (const each of later) {
       each.isPassed = true
@@ -224,6 +330,11 @@ export class Count {
     for (const entry of this.#entries.splice(0)) entry.clearedBy = by
     this.#isMixed = false
     this.#isExceeded = false
+  }
+
+  /** A reset by the process that has charged has failed. */
+  failReset(): void {
+    for (const entry of this.#entries) entry.mayBeForgotten = true
   }
 
   /** In a log, units beyond the limit replace the oldest: docs/units.md, Settle the actual units. */

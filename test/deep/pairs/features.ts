@@ -30,6 +30,7 @@ export const HAS: Record<Feature, (of: Case) => boolean> = {
   onDeny: field('onDeny'),
   consistency: field('consistency'),
   sharedTurns: field('sharedTurns'),
+  outages: ({ events }) => events.some((each) => each.do === 'outage'),
   charges: ({ keep }) => keep !== undefined,
   ban: field('ban'),
   count: field('count'),

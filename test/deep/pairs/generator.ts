@@ -34,7 +34,17 @@ class Generator {
     const count = way === 'document' ? 1 + this.#below(3) : 1
     const policies = this.#times(count, () => this.#leased(this.#policy(way), way))
     const keep = this.#maybe(6, () => this.#one([5000, 3_600_000]))
-    const made = { way, policies, ...(keep !== undefined && { keep }), ...where }
+    const unavailable = this.#maybe(4, () =>
+      this.#one([
+        { decide: 'allow' as const },
+        { decide: 'deny' as const },
+        { share: 1 },
+        { share: 1 },
+        { share: 0.5 },
+        { share: 0.3 },
+      ]),
+    )
+    const made = { way, policies, ...(keep !== undefined && { keep }), ...(unavailable && { unavailable }), ...where }
     const { processes = 1 } = where
     const at = () => (processes > 1 ? { at: this.#below(processes) } : {})
     return { ...made, events: this.#times(4 + this.#below(30), () => ({ ...this.#event(made), ...at() })) }
@@ -167,6 +177,10 @@ class Generator {
       () => ({ do: 'peek', ...this.#request(of), client }),
     ]
     const status = () => this.#one([200, 302, 401, 404, 429, 500])
+    if (of.unavailable) {
+      const turn = (): Event => ({ do: this.#one(['outage', 'return']) })
+      others.push(turn, turn, turn)
+    }
     if (of.server) {
       const end = (): Event => this.#end(which)
       const begin = (): Event => ({ do: 'begin', which, status: status() })

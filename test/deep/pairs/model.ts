@@ -1,29 +1,13 @@
 import { BanOracle } from '../../support/oracle/bans.js'
-import { type Case, costIn, type LimitOf, type PolicyOf, type Request, type Units, unitOf } from './case.js'
+import { type Case, costIn, type LimitOf, limitsOf, type PolicyOf, type Request, type Units, unitOf } from './case.js'
 import { Count, type Entry, type Range, Undecided } from './count.js'
+import type { Expected, LimitExpected } from './expected.js'
+import { Outages, REFUSED_IN_OUTAGE } from './outages.js'
 
 /**
  * What a client may get, by docs/guarantees.md and the pages of the features: the least and the most. It shares no code with the
  * packages. Where least and most differ, a comment names the page.
  */
-
-/** What is expected of a decision. */
-export interface Expected {
-  /** Undefined where either is right. */
-  readonly allowed: boolean | undefined
-  readonly reason?: string | undefined
-  readonly retryAfterMs?: Range | undefined
-  readonly delayMs?: Range
-  /** Of each limit. None where a block, a ban or a list decides. */
-  readonly limits?: readonly LimitExpected[]
-}
-
-export interface LimitExpected {
-  readonly remaining: Range
-  /** Undefined for a cost that never fits. */
-  readonly retryAfterMs: Range | undefined
-  readonly resetAfterMs: Range
-}
 
 /** A charge of one limit. */
 interface Charged {
@@ -37,6 +21,8 @@ interface Charged {
   readonly isRefused: boolean
   /** Whether it is settled or refunded. */
   isDone: boolean
+  /** Whether it may be changed by its id alone: a change by the verdict has failed. */
+  isClosed: boolean
 }
 
 /** An admitted request, with what it holds. */
@@ -44,6 +30,8 @@ export interface Held {
   readonly charges: readonly Charged[]
   readonly by: Request
   readonly process: number
+  /** Whether the process has charged it by its own counts, in an outage. */
+  readonly isLocal: boolean
   isReleased: boolean
   hasEnded: boolean
   /** When its id expires. */
@@ -57,21 +45,31 @@ interface Need {
   readonly cost: number
   readonly need: number
   readonly reserved: number
+  /** Whether the whole limit can hold it. In an outage, a share of it may not. */
+  readonly isPossible: boolean
 }
 
 const EVERYONE = 'everyone'
 
 export class Model {
   now: number
+  /** The process of the present event. */
+  process = 0
+  readonly outages: Outages
   readonly #case: Case
   readonly #counts = new Map<string, Count>()
   readonly #bans = new Map<string, BanOracle>()
-  readonly #blocks = new Map<string, number>()
+  readonly #blocks = new Map<string, { readonly until: number; readonly at: number; readonly by: number }>()
   readonly #held: Held[] = []
 
   constructor(of: Case, now: number) {
     this.#case = of
     this.now = now
+    this.outages = new Outages(of)
+  }
+
+  get #isAway(): boolean {
+    return this.outages.isAway(this.process)
   }
 
   /** Whether a request may proceed. Undefined where either is right. */
@@ -112,11 +110,10 @@ export class Model {
     request: Request,
     proceeds: boolean,
     isAllowed: boolean | undefined,
-    process = 0,
   ): { held: Held; expected: Expected | undefined } {
     const deciding = this.#deciding(request)
     if (deciding === 'invalid')
-      return { held: this.#hold(request, [], process), expected: { allowed: false, reason: 'invalid' } }
+      return { held: this.#hold(request, []), expected: { allowed: false, reason: 'invalid' } }
     const reporting =
       request.client === undefined
         ? []
@@ -138,12 +135,16 @@ export class Model {
       .filter((p) => refusing === undefined || 'mode' in (this.#policy(p).enforce ?? {}))
       .map((p) => this.#decide(request, p, this.expect(request, p).allowed ?? known(isAllowed)))
     const charges = [...(proceeds ? decided : []), ...reported].flatMap(({ charges }) => charges)
-    return { held: this.#hold(request, charges, process), expected: [...decided, ...reported][0]?.expected }
+    // The reply of the store may tell of the limits of all policies.
+    for (const p of this.#case.policies.keys())
+      if (this.#applies(p, request)) this.#note(this.#countsOf(p, request), false)
+    return { held: this.#hold(request, charges), expected: [...decided, ...reported][0]?.expected }
   }
 
-  #hold(by: Request, charges: readonly Charged[], process: number): Held {
+  #hold(by: Request, charges: readonly Charged[]): Held {
     const until = this.now + (this.#case.keep ?? Number.POSITIVE_INFINITY)
-    const held = { charges, by, process, isReleased: false, hasEnded: false, until }
+    const { process } = this
+    const held = { charges, by, process, isLocal: this.#isAway, isReleased: false, hasEnded: false, until }
     this.#held.push(held)
     return held
   }
@@ -156,8 +157,15 @@ export class Model {
     if (client !== undefined && policy.allow?.includes(client)) return { allowed: true }
     const barred = this.#barred(policy, p, request)
     if (barred) return barred
+    const undecided = this.#isAway ? this.outages.withoutCounts : undefined
+    if (undecided) return undecided
     const needs = this.#needs(policy, p, request)
-    const isPossible = needs.every(({ count, need, reserved }) => need <= Math.max(0, count.capacity - reserved))
+    const isPossible = needs.every(({ isPossible }) => isPossible)
+    // The whole limit can hold it: docs/when-redis-fails.md, Local decisions.
+    if (isPossible && !needs.every(fitsEver)) return REFUSED_IN_OUTAGE
+    const local = this.#isAway && client !== undefined ? this.outages.ban(this.process, p, client) : undefined
+    const ban = local?.holds(this.now)
+    if (ban) return this.#barredUntil(ban.until, 'banned')
     const fits = needs.map(({ count, need, reserved }) => {
       const [least, most] = count.room(this.now)
       if (need === 0 || least - reserved >= need) return true
@@ -167,6 +175,7 @@ export class Model {
     return {
       allowed,
       ...(allowed === false && { reason: isPossible ? 'limited' : 'impossible' }),
+      ...(this.#isAway && { kind: 'unavailable' as const }),
       delayMs: this.#delay(needs),
     }
   }
@@ -180,12 +189,13 @@ export class Model {
     if (isListed) return { charges: [], expected: before }
     const needs = this.#needs(policy, p, request)
     const refused = needs.map(({ count, unit }) => {
-      return { policy, count, unit, units: 0, entry: undefined, isRefused: true, isDone: false }
+      return { policy, count, unit, units: 0, entry: undefined, isRefused: true, isDone: false, isClosed: false }
     })
     if (!isByLimits) return { charges: isReported(policy) ? refused : [], expected: before }
     const isPossible = before.reason !== 'impossible'
     const isCharged = isAllowed || (policy.onDeny === 'charge' && isPossible)
     const charges = isCharged ? needs.map((need) => this.#charge(policy, need, isAllowed)) : []
+    this.#note(needs.map(({ count }) => count))
     const ban = !isAllowed && isPossible && !isReported(policy) ? this.#strike(policy, p, request) : undefined
     // The charge of a refusal is never settled or refunded, also where it is only reported.
     return {
@@ -201,18 +211,20 @@ export class Model {
     const expected = this.expect(request, p, this.#case.way === 'document' ? policy : this.#policy(p))
     if (expected.delayMs === undefined) return expected
     const needs = this.#needs(this.#policy(p), p, request)
+    this.#note(needs.map(({ count }) => count))
     return { ...expected, ...this.#reports(needs, expected.allowed ?? isAllowed, expected.reason !== 'impossible') }
   }
 
   #reports(needs: readonly Need[], isAllowed: boolean, isPossible: boolean): Pick<Expected, 'limits' | 'retryAfterMs'> {
-    const limits = needs.map(({ count, need, reserved }): LimitExpected => {
+    const limits = needs.map((one): LimitExpected => {
+      const { count, need, reserved } = one
       const [least, most] = count.room(this.now)
-      const fitsEver = need <= Math.max(0, count.capacity - reserved)
       if (count.isLeased && isAllowed)
         return { remaining: [0, count.capacity], retryAfterMs: [0, 0], resetAfterMs: [0, Number.POSITIVE_INFINITY] }
       return {
         remaining: [Math.max(0, least - reserved), Math.max(0, most - reserved)],
-        retryAfterMs: isAllowed || need === 0 ? [0, 0] : fitsEver ? count.wait(this.now, need + reserved) : undefined,
+        retryAfterMs:
+          isAllowed || need === 0 ? [0, 0] : fitsEver(one) ? count.wait(this.now, need + reserved) : undefined,
         resetAfterMs: count.wait(this.now, count.capacity),
       }
     })
@@ -222,23 +234,37 @@ export class Model {
   }
 
   /** Replaces what a request holds of a unit. The steps of a meter are charges of their own: docs/charges.md, Retries. */
-  settle(held: Held, unit: string, total: number, isMetered = false): void {
+  settle(held: Held, unit: string, total: number, { isById = false, isMetered = false } = {}): void {
     if (!isMetered && this.#isUnknown(held)) return
-    for (const charged of openOf(held, unit)) {
+    for (const charged of openOf(held, unit, isById)) {
       if (charged.isRefused) continue
+      // Without the store, nothing changes: docs/when-redis-fails.md, Other operations.
+      if (!this.#reaches(held)) {
+        charged.isClosed ||= !isById
+        continue
+      }
       charged.isDone = true
       if (total < charged.units) this.#refund(held, charged, charged.units - total)
       // A limit of 0 refuses everything as it is.
-      else if (total > charged.units && charged.count.capacity > 0)
-        charged.count.charge(this.now, total - charged.units, true)
+      else if (total > charged.units && charged.count.capacity > 0) this.#debit(held, charged, total - charged.units)
     }
+  }
+
+  #debit(held: Held, charged: Charged, units: number): void {
+    charged.count.charge(this.now, units, true)
+    this.#noteChange(held, charged)
+  }
+
+  /** Whether a process can change what a request holds. It reaches the counts of its own in an outage, too. */
+  #reaches({ isLocal, process }: Held): boolean {
+    return isLocal ? this.process === process : !this.#isAway
   }
 
   /** `isById`: in any process. The process that was charged remembers what it has settled, even if the id is unknown by then. */
   settleAll(held: Held, units: number | Units, isById: boolean): void {
     const named: Units = typeof units === 'number' ? { requests: units } : units
     for (const [unit, total] of Object.entries(named)) {
-      this.settle(held, unit, total as number)
+      this.settle(held, unit, total as number, { isById })
       if (!isById) close(held, unit)
     }
   }
@@ -246,10 +272,10 @@ export class Model {
   refund(held: Held, isById: boolean): void {
     const units = new Set(held.charges.map((each) => each.unit))
     for (const unit of units) {
-      this.settle(held, unit, 0)
+      this.settle(held, unit, 0, { isById })
       if (!isById) close(held, unit)
     }
-    held.isReleased ||= !this.#isUnknown(held)
+    held.isReleased ||= this.#reaches(held) && !this.#isUnknown(held)
   }
 
   /** The response of a request is sent. Its permits are free. */
@@ -265,25 +291,35 @@ export class Model {
     held.hasEnded = true
     for (const charged of held.charges) {
       const { count } = charged.policy
-      if (charged.isDone || charged.isRefused || !count || status === undefined || OUTCOMES[count.only](status))
+      if (
+        charged.isDone ||
+        charged.isClosed ||
+        charged.isRefused ||
+        !count ||
+        status === undefined ||
+        OUTCOMES[count.only](status)
+      )
         continue
-      charged.isDone = true
-      this.#refund(held, charged, charged.units)
+      if (this.#reaches(held)) {
+        charged.isDone = true
+        this.#refund(held, charged, charged.units)
+      } else charged.isClosed = true
     }
   }
 
-  release(held: Held): void {
-    if (held.isReleased || this.#isUnknown(held)) return
+  release(held: Held, isById = false): void {
+    if (held.isReleased || this.#isUnknown(held) || !this.#reaches(held)) return
     held.isReleased = true
-    this.settle(held, 'concurrent-requests', 0)
+    this.settle(held, 'concurrent-requests', 0, { isById })
   }
 
-  renew(held: Held): void {
-    if (this.#isUnknown(held)) return
+  renew(held: Held, isById = false): void {
+    if (this.#isUnknown(held) || !this.#reaches(held)) return
     if (this.#case.keep !== undefined) held.until = this.now + this.#case.keep
     if (held.isReleased) return
-    for (const { count, entry, isDone } of held.charges) {
-      if (entry && !isDone && count.limit.algorithm === 'concurrency') count.renew(entry, this.now)
+    for (const { count, entry, isDone, isClosed } of held.charges) {
+      if (entry && !isDone && (isById || !isClosed) && count.limit.algorithm === 'concurrency')
+        count.renew(entry, this.now)
     }
   }
 
@@ -319,52 +355,78 @@ export class Model {
         const all = held.charges.map(({ count }) => reservedOf(count.limit, held.by.priority))
         const reserved = all.some((units) => units > 0) ? reservedOf(charged.count.limit, held.by.priority) : undefined
         charged.count.fill(this.now, length - charged.units, reserved, charged.policy.onDeny === 'charge')
+        this.#noteChange(held, charged)
       }
     }
   }
 
   /** Forgets what a client has used, in every tier: the limits that count clients. */
-  reset(client: string, process = 0): void {
-    this.#reset(
-      [...this.#counts.values()].filter(({ identity }) => identity === client),
-      process,
-    )
-    this.#case.policies.forEach((policy, p) => this.#ban(policy, p, client)?.reset())
+  reset(client: string): void {
+    this.#reset([...this.#counts.values()].filter(({ identity }) => identity === client))
+    this.#case.policies.forEach((_, p) => this.#resetStrikes(p, client))
   }
 
   /** Forgets what all identities of a request have used in its tier. */
-  resetAll(request: Request, process = 0): void {
-    this.#reset(
-      this.#needs(this.#policy(0), 0, request).map(({ count }) => count),
-      process,
-    )
-    if (request.client !== undefined) this.#ban(this.#policy(0), 0, request.client)?.reset()
+  resetAll(request: Request): void {
+    this.#reset(this.#countsOf(0, request))
+    if (request.client !== undefined) this.#resetStrikes(0, request.client)
+  }
+
+  #resetStrikes(p: number, client: string): void {
+    if (!this.#isAway) this.#ban(this.#policy(p), p, client)?.reset()
+    this.outages.ban(this.process, p, client)?.reset()
   }
 
   block(client: string, ms: number): void {
     // A block from all policies of a document replaces no ban of one of them: docs/bans.md, End a ban.
     if (this.#case.way !== 'document') this.#ban(this.#policy(0), 0, client)?.block()
-    this.#blocks.set(client, this.now + ms)
+    this.#blocks.set(client, { until: this.now + ms, at: this.now, by: this.process })
   }
 
   unblock(client: string): void {
     this.#blocks.delete(client)
-    this.#case.policies.forEach((policy, p) => this.#ban(policy, p, client)?.unblock())
+    this.#case.policies.forEach((policy, p) => {
+      this.#ban(policy, p, client)?.unblock()
+      this.outages.ban(this.process, p, client)?.unblock()
+    })
   }
 
   strike(client: string, p = 0): { readonly until: number } | undefined {
     const policy = this.#policy(p)
+    if (this.#isAway) return this.outages.ban(this.process, p, client)?.strike(this.now, 1)
     if (this.#isBlocked(client)) return undefined
     return this.#ban(policy, p, client)?.strike(this.now, 1)
   }
 
-  /** Earlier ids of these identities are unknown then: docs/charges.md, Ids. */
-  #reset(counts: readonly Count[], process: number): void {
-    for (const count of counts) count.reset(process)
+  /** Earlier ids of these identities are unknown then: docs/charges.md, Ids. Without the store, a process forgets its own counts. */
+  #reset(counts: readonly Count[]): void {
+    this.outages.reset(this.process, counts)
+    for (const count of counts) {
+      if (this.#isAway) count.failReset()
+      else count.reset(this.process)
+    }
     if (this.#case.keep === undefined) return
     const identities = counts.map(({ identity }) => identity)
-    for (const charged of this.#held.flatMap(({ charges }) => charges))
-      charged.isDone ||= !charged.isRefused && identities.includes(charged.count.identity)
+    for (const held of this.#held.filter((each) => this.#reaches(each))) {
+      for (const charged of held.charges)
+        charged.isDone ||= !charged.isRefused && identities.includes(charged.count.identity)
+    }
+  }
+
+  /** The reply to a change may tell of all that a request holds. */
+  #noteChange({ charges, isLocal }: Held, { count }: Charged): void {
+    if (isLocal) return
+    this.#note(
+      charges.map((each) => each.count),
+      false,
+    )
+    this.#note([count])
+  }
+
+  /** The process has had a reply about these counts. `isSure`: for certain. */
+  #note(counts: readonly Count[], isSure = true): void {
+    if (this.#isAway || !this.outages.isLocal) return
+    for (const count of counts) this.outages.note(this.process, count, isSure, this.now)
   }
 
   #policy(p: number): PolicyOf {
@@ -380,7 +442,7 @@ export class Model {
   }
 
   #isBlocked(client: string): boolean {
-    return (this.#blocks.get(client) ?? 0) > this.now
+    return (this.#blocks.get(client)?.until ?? 0) > this.now
   }
 
   #ban({ ban }: PolicyOf, p: number, client: string): BanOracle | undefined {
@@ -395,35 +457,62 @@ export class Model {
   /** The refusal by a block or a ban. */
   #barred(policy: PolicyOf, p: number, { client }: Request): Expected | undefined {
     if (client === undefined) return undefined
-    const until = this.#blocks.get(client) ?? 0
+    const { until, at, by } = this.#blocks.get(client) ?? { until: 0, at: 0, by: 0 }
+    const lease = this.#case.processes === undefined ? undefined : limitsOf(policy)[0]?.lease
+    // A process may spend the units of its lease: docs/leases.md, Costs.
+    if (lease && until > this.now && by !== this.process && this.now < at + lease.ttl) throw new Undecided()
     const ban = this.#ban(policy, p, client)?.holds(this.now)
     const latest = Math.max(until, ban?.until ?? 0)
     if (latest <= this.now) return undefined
-    const retryAfterMs: Range = [latest - this.now, latest - this.now]
-    return { allowed: false, reason: until === latest ? 'blocked' : 'banned', retryAfterMs }
+    return this.#barredUntil(latest, until === latest ? 'blocked' : 'banned')
+  }
+
+  #barredUntil(ms: number, reason: 'blocked' | 'banned'): Expected {
+    return { allowed: false, reason, retryAfterMs: [ms - this.now, ms - this.now] }
   }
 
   #strike(policy: PolicyOf, p: number, { client }: Request): Expected | undefined {
-    const ban = client === undefined ? undefined : this.#ban(policy, p, client)?.strike(this.now, 1)
+    if (client === undefined) return undefined
+    // Only this process knows it: docs/when-redis-fails.md, Other operations.
+    const bans = this.#isAway ? this.outages.ban(this.process, p, client) : this.#ban(policy, p, client)
+    const ban = bans?.strike(this.now, 1)
     if (!ban) return undefined
     return { allowed: false, reason: 'banned', retryAfterMs: [ban.until - this.now, ban.until - this.now] }
   }
 
-  #needs(policy: PolicyOf, p: number, request: Request): Need[] {
-    const { tiers, limits = tiers?.[request.tier] ?? [] } = policy
-    const tier = tiers ? request.tier : ''
-    return limits.map((limit, l): Need => {
+  #limits({ tiers, limits }: PolicyOf, { tier }: Request): readonly LimitOf[] {
+    return limits ?? tiers?.[tier] ?? []
+  }
+
+  /** What the store counts of a request, by each limit. */
+  #countsOf(p: number, request: Request): Count[] {
+    const policy = this.#policy(p)
+    const tier = policy.tiers ? request.tier : ''
+    return this.#limits(policy, request).map((limit, l) => {
       const { key = 'client' } = limit
-      const value = key === 'everyone' ? EVERYONE : request[key]
+      const value = key === 'everyone' ? EVERYONE : (request[key] as string)
       const id = [p, tier, l, value].join(' ')
-      const count = this.#counts.get(id) ?? new Count(limit, value as string, this.#case.processes)
+      const count = this.#counts.get(id) ?? new Count(id, limit, value, this.#case.processes)
       this.#counts.set(id, count)
+      return count
+    })
+  }
+
+  #needs(policy: PolicyOf, p: number, request: Request): Need[] {
+    const whole = this.#countsOf(p, request)
+    const counts = this.#isAway ? this.outages.counts(this.process, whole) : whole
+    return counts.map((count, i): Need => {
+      const { limit } = count
       const unit = unitOf(limit)
-      const reserved = reservedOf(limit, request.priority)
+      const ofWhole = reservedOf(limit, request.priority)
+      const reserved = count === whole[i] ? ofWhole : this.outages.reserved(ofWhole, count)
       const named = costOf(unit, this.#case.way === 'document' ? costIn(policy, request.cost) : request.cost)
-      const cap = limit.estimate === 'cap' ? Math.max(0, count.capacity - reserved) : Number.POSITIVE_INFINITY
-      const cost = Math.min(named ?? 0, cap)
-      return { count, unit, reserved, cost, need: named === undefined ? 1 : cost }
+      const upTo = (capacity: number, units: number) =>
+        limit.estimate === 'cap' ? Math.max(0, capacity - units) : Number.POSITIVE_INFINITY
+      const wholeCapacity = (whole[i] as Count).capacity
+      const cost = Math.min(named ?? 0, upTo(wholeCapacity, ofWhole), upTo(count.capacity, reserved))
+      const need = named === undefined ? 1 : cost
+      return { count, unit, reserved, cost, need, isPossible: need <= Math.max(0, wholeCapacity - ofWhole) }
     })
   }
 
@@ -431,11 +520,14 @@ export class Model {
     // A refused request is not in flight.
     const units = isAllowed || unit !== 'concurrent-requests' ? cost : 0
     const entry = units > 0 ? count.charge(this.now, units) : undefined
-    return { policy, count, unit, units, entry, isRefused: false, isDone: false }
+    return { policy, count, unit, units, entry, isRefused: false, isDone: false, isClosed: false }
   }
 
-  #refund(held: Held, { count, entry }: Charged, units: number): void {
-    if (entry && !this.#isUnknown(held)) count.refund(entry, units, this.now, held.process)
+  #refund(held: Held, charged: Charged, units: number): void {
+    const { count, entry } = charged
+    if (!entry || this.#isUnknown(held)) return
+    count.refund(entry, units, this.now, held.process)
+    if (units > 0) this.#noteChange(held, charged)
   }
 
   /** A `leakyBucket` with a queue gives each request the time at which what is before it has left. */
@@ -445,6 +537,10 @@ export class Model {
       .map(({ count }) => count.wait(this.now, count.capacity))
     return [Math.max(0, ...waits.map(([least]) => least)), Math.max(0, ...waits.map(([, most]) => most))]
   }
+}
+
+function fitsEver({ count, need, reserved }: Need): boolean {
+  return need <= Math.max(0, count.capacity - reserved)
 }
 
 function known(isAllowed: boolean | undefined): boolean {
@@ -457,8 +553,8 @@ function close(held: Held, unit: string): void {
 }
 
 /** The charges of a unit that are not settled yet. */
-function openOf({ charges }: Held, unit: string): readonly Charged[] {
-  return charges.filter((charged) => charged.unit === unit && !charged.isDone)
+function openOf({ charges }: Held, unit: string, isById = false): readonly Charged[] {
+  return charges.filter((charged) => charged.unit === unit && !charged.isDone && (isById || !charged.isClosed))
 }
 
 /** Whether it refuses nothing. */

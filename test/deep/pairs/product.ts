@@ -136,7 +136,11 @@ export async function optionsOf(
   store: core.Store,
   read: Read,
 ): Promise<{ options: object; close(): Promise<void> }> {
-  const common = { store, ...(of.keep !== undefined && { charges: { keep: of.keep } }) }
+  const common = {
+    store,
+    ...(of.keep !== undefined && { charges: { keep: of.keep } }),
+    ...(of.unavailable && { unavailable: of.unavailable }),
+  }
   if (of.way === 'document') {
     const object = { version: 1, ...documentOf(of) }
     const loaded = await policies.from({ object, ...resolversOf(of, read) } as never)

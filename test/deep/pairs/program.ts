@@ -1,4 +1,5 @@
 import { type Case, type Event, hasReserve, type LimitOf, type PolicyOf, type Request } from './case.js'
+import { HAS } from './features.js'
 import { documentOf } from './product.js'
 
 /** A case as a program that can be pasted into a file beside packages of ours, and prints each step. Over HTTP it is a test beside this file. */
@@ -20,7 +21,8 @@ export function programOf(of: Case): string {
 }
 
 function headOf(of: Case): string[] {
-  const charges = of.keep === undefined ? '' : `, charges: { keep: ${of.keep} }`
+  const keep = of.keep === undefined ? '' : `, charges: { keep: ${of.keep} }`
+  const charges = of.unavailable ? `${keep}, unavailable: ${text(of.unavailable)}` : keep
   const head = [
     "import * as core from '@sluice/core'",
     "import { createGuard } from '@sluice/core/http'",
@@ -28,7 +30,10 @@ function headOf(of: Case): string[] {
     "import { EventEmitter } from 'node:events'",
     '',
     'let now = 20_000 * 86_400_000',
-    'const store = core.memoryStore({ clock: () => now }) // or core.redisStore(client, { clock: () => now, denyCache: false })',
+    'const made = core.memoryStore({ clock: () => now }) // or core.redisStore(client, { clock: () => now, denyCache: false })',
+    HAS.outages(of)
+      ? 'const store = withOutages(made) // of test/deep/pairs/store-that-fails.ts'
+      : 'const store = made',
     "const KEYS = { client: core.keyed('client', ({ client }) => client), tenant: core.keyed('tenant', ({ tenant }) => tenant), everyone: core.everyone() }",
     'class Asked { constructor(fields) { Object.assign(this, fields) } }',
     'const held = []',
@@ -108,6 +113,7 @@ function stepsOf(event: Event, of: Case): string[] {
     return [
       `now += ${event.ms === 'retry' ? `0 // retryAfterMs of the last verdict, less ${event.early ?? 0}` : event.ms}`,
     ]
+  if (event.do === 'outage' || event.do === 'return') return [`store.isAway = ${event.do === 'outage'}`]
   if (event.do === 'request') {
     const asked = `await ask(${text(requestOf(event))})`
     return [event.times === undefined ? asked : `for (let n = 0; n < ${event.times}; n++) ${asked}`]

@@ -2,9 +2,12 @@ import type { Store, Verdict } from '@sluice/core'
 import { type Case, type Event, limitsOf, type PolicyOf, type Request, type Sent } from './case.js'
 import { type Range, Undecided } from './count.js'
 import { Exchanges } from './exchanges.js'
-import { type Expected, type Held, Model } from './model.js'
+import type { Expected } from './expected.js'
+import { HAS } from './features.js'
+import { type Held, Model } from './model.js'
 import { type Decided, type OverHttp, type Product, productOf } from './product.js'
 import { servedBy } from './server.js'
+import { withOutages } from './store-that-fails.js'
 
 /** Product and model disagree. */
 export class Finding extends Error {
@@ -22,13 +25,19 @@ export class Rejected extends Error {}
 
 const START = 20_000 * 86_400_000
 
+interface Process {
+  readonly product: Product
+  readonly store: Store & { isAway?: boolean }
+}
+
 interface Admitted {
-  readonly process: Product
+  readonly process: number
   readonly decided: Decided
   readonly held: Held
   readonly request: Request & Sent
 }
 
+type ById = Extract<Event, { do: 'settle' | 'refund' | 'release' | 'renew' }>
 type Responding = Extract<Event, { do: 'end' | 'begin' | 'leave' }>
 
 /** Makes the store of a process. The first one has no state. */
@@ -38,19 +47,20 @@ export type MakeStore = (clock: () => number, process: number) => Store | Promis
 export async function run(of: Case, makeStore: MakeStore): Promise<number> {
   const model = new Model(of, START)
   const closing: { close(): Promise<void> }[] = []
-  const processes: Product[] = []
+  const processes: Process[] = []
   try {
     for (let i = 0; i < (of.processes ?? 1); i++) {
-      const store = await makeStore(() => model.now, i)
-      closing.push(store)
+      const made = await makeStore(() => model.now, i)
+      closing.push(made)
+      const store = HAS.outages(of) ? withOutages(made) : made
       const product = await rejecting(() => (of.server ? servedBy(of, store) : productOf(of, store)))
       closing.push(product)
-      processes.push(product)
+      processes.push({ product, store })
     }
     const player = new Player(of, processes, model)
     for (const [i, event] of of.events.entries()) {
       try {
-        await player.play(event)
+        await player.play(event, of.events[i + 1])
       } catch (error) {
         if (error instanceof Undecided) return i
         if (isInvalid(error)) throw new Rejected((error as Error).message, { cause: error })
@@ -78,24 +88,25 @@ function isInvalid(error: unknown): boolean {
 }
 
 /** docs/responses-and-headers.md and docs/keys-and-proxies.md. */
-const STATUSES: Readonly<Record<string, number>> = { denied: 403, invalid: 400 }
+const STATUSES: Readonly<Record<string, number>> = { denied: 403, invalid: 400, unavailable: 503 }
 
 class Player {
   readonly #of: Case
-  readonly #processes: readonly Product[]
+  readonly #processes: readonly Process[]
   readonly #model: Model
   readonly #admitted: Admitted[] = []
   readonly #exchanges: Exchanges | undefined
   #last: Verdict | undefined
 
-  constructor(of: Case, processes: readonly Product[], model: Model) {
+  constructor(of: Case, processes: readonly Process[], model: Model) {
     this.#of = of
     this.#processes = processes
     this.#model = model
     this.#exchanges = of.server ? new Exchanges(model) : undefined
   }
 
-  async play(event: Event): Promise<void> {
+  /** `next`: the event after this one. */
+  async play(event: Event, next: Event | undefined): Promise<void> {
     const model = this.#model
     switch (event.do) {
       case 'wait':
@@ -107,7 +118,16 @@ class Player {
         return
       }
       case 'peek':
-        return this.#peek(event, this.#process(event))
+        this.#enter(event)
+        return this.#peek(event)
+      case 'outage':
+      case 'return': {
+        const { store } = this.#enter(event)
+        store.isAway = event.do === 'outage'
+        if (store.isAway) model.outages.begin(model.process)
+        else model.outages.end(model.process)
+        return
+      }
       case 'reset':
       case 'block':
       case 'unblock':
@@ -115,29 +135,38 @@ class Player {
         return this.#byHand(event)
       default: {
         const one = this.#admitted[event.which % Math.max(1, this.#admitted.length)]
-        if (one) await this.#change(event, one)
+        if (!one) return
+        await this.#change(event, one)
+        // What the reply of the change says has to do in an outage.
+        if (one.decided.verdict && next?.do !== 'outage') await this.#peekAt(one)
       }
     }
   }
 
-  #process({ at = 0 }: { readonly at?: number }): Product {
-    return this.#processes[at % this.#processes.length] as Product
+  /** The process that does an event. */
+  #enter({ at = 0 }: { readonly at?: number }): Process {
+    const { length } = this.#processes
+    this.#model.process = at % length
+    return this.#processes[at % length] as Process
+  }
+
+  get #product(): Product {
+    return (this.#processes[this.#model.process] as Process).product
   }
 
   async #request({ behind: which, at = 0, ...request }: Extract<Event, { do: 'request' }>): Promise<void> {
-    const process = this.#process({ at })
+    const { product } = this.#enter({ at })
     const earlier = which === undefined ? undefined : this.#admitted[which % Math.max(1, this.#admitted.length)]
     const behind =
       earlier && !request.upgrade && this.#exchanges?.takesMore(earlier.decided) ? earlier.decided : undefined
     const before = this.#model.mayProceed(request)
-    const decided = await process.request(request, behind)
+    const decided = await product.request(request, behind)
     if (decided.verdict) this.#last = decided.verdict
     check('proceeds', decided.proceeds, before)
     const { held, expected } = this.#model.decided(
       request,
       decided.proceeds,
       this.#of.way === 'document' ? undefined : decided.verdict?.allowed,
-      at,
     )
     if (decided.verdict && expected && this.#of.way !== 'document') compare(decided.verdict, expected)
     if (decided.overHttp && this.#exchanges) {
@@ -145,7 +174,7 @@ class Player {
       if (!decided.proceeds) this.#exchanges.end(decided, this.#checkedRefusal(decided.overHttp, expected))
     }
     if (decided.proceeds && (decided.verdict || this.#exchanges))
-      this.#admitted.push({ process, decided, held, request })
+      this.#admitted.push({ process: this.#model.process, decided, held, request })
   }
 
   /** The status of a refusal, whose head shows what is expected. */
@@ -154,7 +183,9 @@ class Player {
     // Of several policies decided later, no page says which refuses first.
     if (this.#of.way === 'document') return status
     check('status', status, STATUSES[expected?.reason ?? ''] ?? 429)
-    const { limits = [], retryAfterMs } = expected ?? {}
+    // While the store is away, a process does not know the quota of all: docs/when-redis-fails.md.
+    const { limits: known = [], retryAfterMs, kind } = expected ?? {}
+    const limits = kind === 'unavailable' ? [] : known
     const left = [...(/^RateLimit: (.*)/im.exec(head)?.[1] ?? '').matchAll(/;r=(\d+)/g)]
     check('members of RateLimit', left.length, limits.length)
     for (const [i, { remaining }] of limits.entries()) between(`r of RateLimit[${i}]`, Number(left[i]?.[1]), remaining)
@@ -166,38 +197,43 @@ class Player {
     return status
   }
 
-  async #peek(request: Request, process: Product): Promise<void> {
+  async #peek(request: Request): Promise<void> {
     for (const p of this.#of.policies.keys()) {
-      const verdict = await process.peek(request, p)
+      const verdict = await this.#product.peek(request, p)
       compare(verdict, this.#model.peek(request, verdict.allowed, p))
     }
   }
 
   async #byHand(event: Extract<Event, { do: 'reset' | 'block' | 'unblock' | 'strike' }>): Promise<void> {
-    const process = this.#process(event)
-    const { limiter } = process
+    const { product } = this.#enter(event)
+    const { limiter } = product
     const identity = { client: event.client } as never
     const request: Request = { client: event.client, tenant: 'a', tier: 'free', priority: 0, cost: 1 }
+    const isAway = this.#model.outages.isAway(this.#model.process)
     if (event.do === 'block') {
-      await limiter.block(identity, { for: event.ms })
+      if (!(await isDone(limiter.block(identity, { for: event.ms }), isAway))) return
       this.#model.block(event.client, event.ms)
     } else if (event.do === 'unblock') {
-      await limiter.unblock(identity)
+      if (!(await isDone(limiter.unblock(identity), isAway))) return
       this.#model.unblock(event.client)
     } else if (event.do === 'strike') {
       const ban = await limiter.strike(identity)
       check('ban', ban?.until, this.#model.strike(event.client)?.until)
     } else if (this.#of.way === 'limiter') {
-      await limiter.reset(process.subject(request))
-      this.#model.resetAll(request, event.at)
+      await isDone(limiter.reset(product.subject(request)), isAway)
+      this.#model.resetAll(request)
     } else {
-      await limiter.reset(identity)
-      this.#model.reset(event.client, event.at)
+      await isDone(limiter.reset(identity), isAway)
+      this.#model.reset(event.client)
     }
   }
 
-  async #change(event: Exclude<Event, { client?: string } | { do: 'wait' | 'request' | 'peek' }>, one: Admitted) {
+  async #change(
+    event: Exclude<Event, { client?: string } | { do: 'wait' | 'request' | 'peek' | 'outage' | 'return' }>,
+    one: Admitted,
+  ) {
     const { held, decided, request } = one
+    this.#enter({ at: one.process })
     if (event.do === 'end' || event.do === 'begin' || event.do === 'leave') {
       if (this.#exchanges) await this.#respond(event, one, this.#exchanges)
       else if (event.do === 'end') {
@@ -207,28 +243,46 @@ class Player {
     }
     const { verdict } = decided
     if (!verdict) return
-    const id = 'byId' in event && event.byId && this.#of.keep !== undefined ? verdict.id : undefined
-    const process = id !== undefined && 'at' in event ? this.#process(event) : one.process
-    const { limiter } = process
-    if (event.do === 'settle') {
-      if (id === undefined) await verdict.settle(event.units as never)
-      else await limiter.settle(id, event.units as never)
-      this.#model.settleAll(held, event.units, id !== undefined)
+    const isById = 'byId' in event && event.byId === true && this.#of.keep !== undefined && verdict.id !== undefined
+    if (isById) {
+      if ('at' in event) this.#enter(event)
+      await this.#changeById(event as ById, held, verdict.id as string)
+    } else if (event.do === 'settle') {
+      await verdict.settle(event.units as never)
+      this.#model.settleAll(held, event.units, false)
     } else if (event.do === 'refund') {
-      if (id === undefined) await limiter.refund(process.subject(request), verdict)
-      else await limiter.refund(id)
-      this.#model.refund(held, id !== undefined)
+      await this.#product.limiter.refund(this.#product.subject(request), verdict)
+      this.#model.refund(held, false)
     } else if (event.do === 'release') {
-      if (id === undefined) await limiter.release(verdict)
-      else await limiter.release(id)
+      await this.#product.limiter.release(verdict)
       this.#model.release(held)
     } else if (event.do === 'renew') {
-      if (id === undefined) await limiter.renew(verdict)
-      else await limiter.renew(id)
+      await this.#product.limiter.renew(verdict)
       this.#model.renew(held)
     } else if (event.do === 'meter') await this.#stream(event, held, verdict)
+  }
+
+  /** What is left of the limits of a request. */
+  async #peekAt({ request }: Admitted): Promise<void> {
     const cost = limitsOf(this.#of.policies[0] as PolicyOf).some(({ unit }) => unit) ? {} : 1
-    await this.#peek({ ...request, cost }, process)
+    await this.#peek({ ...request, cost })
+  }
+
+  async #changeById(event: ById, held: Held, id: string): Promise<void> {
+    const { limiter } = this.#product
+    const model = this.#model
+    // Without the store, a process knows the ids of its own charges alone: docs/charges.md, Ids.
+    const isAway = model.outages.isAway(model.process)
+    const isOwn = held.isLocal && held.process === model.process
+    const change = {
+      settle: () => limiter.settle(id, (event as { units: number }).units),
+      refund: () => limiter.refund(id),
+      release: () => limiter.release(id),
+      renew: () => limiter.renew(id),
+    }[event.do]
+    await isDone(change(), isAway && !isOwn, isAway)
+    if (event.do === 'settle') model.settleAll(held, event.units, true)
+    else model[event.do](held, true)
   }
 
   async #respond(event: Responding, { decided, request }: Admitted, exchanges: Exchanges): Promise<void> {
@@ -255,7 +309,9 @@ class Player {
   async #stream(event: Extract<Event, { do: 'meter' }>, held: Held, verdict: Verdict): Promise<void> {
     const { unit, length, step, onExhausted, total } = event
     const counting = held.charges.filter((charged) => charged.unit === unit)
-    if (counting.length === 0 || counting.some(({ isDone }) => isDone)) return
+    if (counting.length === 0 || counting.some(({ isDone, isClosed }) => isDone || isClosed)) return
+    // Steps of an outage count elsewhere: test/unit/limiter/settled-outages.test.ts.
+    if (held.isLocal || this.#model.outages.isAway(held.process)) return
     const [least, most] = this.#model.room(held, unit)
     const meter = verdict.meter(unit, { step, onExhausted })
     let sent = 0
@@ -272,10 +328,21 @@ class Player {
       this.#model.end(held, unit, sent)
     } else {
       await verdict.settle({ [unit]: total })
-      this.#model.settle(held, unit, total, true)
+      this.#model.settle(held, unit, total, { isMetered: true })
       this.#model.stepped(held, unit, sent)
     }
   }
+}
+
+/** Whether a call is done. It rejects if the store is away. */
+async function isDone(call: Promise<unknown>, isAway: boolean, mayReject = isAway): Promise<boolean> {
+  const error = await call.then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  if (error !== undefined && (!mayReject || (error as { code?: unknown }).code !== 'STORE_UNAVAILABLE')) throw error
+  if (isAway) check('a call without the store', error === undefined ? 'done' : 'rejected', 'rejected')
+  return error === undefined
 }
 
 function check(what: string, got: unknown, expected: unknown): void {
@@ -291,6 +358,7 @@ function between(what: string, got: number | undefined, range: Range | undefined
 function compare(verdict: Verdict, expected: Expected): void {
   check('allowed', verdict.allowed, expected.allowed)
   if (expected.allowed === false) check('reason', verdict.reason, expected.reason)
+  if (expected.kind !== undefined) check('kind', verdict.kind, expected.kind)
   if (expected.reason === 'denied') return
   if (!verdict.allowed) between('retryAfterMs', verdict.retryAfterMs, expected.retryAfterMs)
   if (verdict.allowed && expected.delayMs) between('delayMs', verdict.delayMs, expected.delayMs)

@@ -205,7 +205,8 @@ class Exchange implements OverHttp {
 function upgrade(socket: Socket, status: number): void {
   if (status === 101) {
     socket.write('HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: test\r\n\r\n')
-    socket.resume()
+    // A server leaves the connection half open otherwise.
+    socket.once('end', () => socket.end()).resume()
   } else {
     socket.once('finish', () => socket.destroy())
     socket.end(`HTTP/1.1 ${status} No\r\nConnection: close\r\n\r\n`)

@@ -1,14 +1,18 @@
 type Json = null | boolean | number | string | readonly Json[] | { readonly [name: string]: Json }
 
 const MAX_TRIES = 3000
+/** Cases over HTTP that wait for what never comes take long. */
+const MAX_MS = 120_000
 
 /** The smallest value found by leaving out and lowering parts, one by one, for which `holds`. */
 export async function shrink<T>(whole: T, holds: (candidate: T) => Promise<boolean>): Promise<T> {
   let best = whole
   let tries = 0
-  for (let isSmaller = true; isSmaller && tries < MAX_TRIES; ) {
+  const end = performance.now() + MAX_MS
+  const goesOn = () => tries < MAX_TRIES && performance.now() < end
+  for (let isSmaller = true; isSmaller && goesOn(); ) {
     isSmaller = false
-    for (let tried = 0; tries < MAX_TRIES; tried++, tries++) {
+    for (let tried = 0; goesOn(); tried++, tries++) {
       // Those before have failed, and seldom hold for the smaller value: they come again in the next pass.
       const candidate = nth(smallerThan(best as Json), tried)
       if (candidate === undefined) break
@@ -30,7 +34,7 @@ function nth(all: Iterable<Json>, n: number): Json | undefined {
 
 /** Fields that may be left out. */
 const OPTIONAL = new Set(
-  'keep lease sharedTurns at raw behind upgrade onDeny ban count enforce allow deny anonymous times unit estimate reserve key anchor style queue byId early total tokens cents requests concurrent-requests'.split(
+  'unavailable keep lease sharedTurns at raw behind upgrade onDeny ban count enforce allow deny anonymous times unit estimate reserve key anchor style queue byId early total tokens cents requests concurrent-requests'.split(
     ' ',
   ),
 )

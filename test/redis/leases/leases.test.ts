@@ -278,6 +278,13 @@ test('a reset drops the lease of this process, and leaves exactly the whole limi
   expect(admitted(await consume(here, 120))).toBe(100)
 })
 
+test('after a reset by another process, a peek reports no more than the limit', async () => {
+  const [here, elsewhere] = [inProcess(), inProcess()]
+  await consume(here, 30)
+  await elsewhere.reset(key)
+  expect((await here.peek(key)).remaining).toBe(100)
+})
+
 test('a reset drops the leases of every limiter that shares the limit on its store', async () => {
   const here = inProcess()
   const again = createLimiter({ name: 'leased', store: stores[0] as Store, limits: here.limits })

@@ -191,6 +191,15 @@ describe('by default, during an outage', () => {
     expect(await local.settle(1)).toBe(true)
   })
 
+  test('a reset in an outage forgets what this process has counted, in every tier', async () => {
+    const tiers = { free: [perMinute<string>(1)], pro: [perHour<string>(1)] }
+    const limiter = createLimiter({ name: 'outage', store, tiers, tier: () => 'free' })
+    store.isAway = true
+    for (const tier of ['free', 'pro']) await limiter.consume('k', { tier })
+    await expect(limiter.reset('k')).rejects.toMatchObject({ code: 'STORE_UNAVAILABLE' })
+    for (const tier of ['free', 'pro']) expect((await limiter.peek('k', { tier })).remaining).toBe(1)
+  })
+
   test('during an outage block, unblock and reset throw, as their effect would be unknown', async () => {
     const limiter = limiterOf({ limits: [perMinute(1)] })
     store.isAway = true

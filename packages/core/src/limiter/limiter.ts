@@ -316,9 +316,9 @@ export class Limiter<Subject = string> {
    */
   async reset(subject: Subject): Promise<void> {
     const all = this.#subjects.resolveAll(subject)
-    for (const { tier, plan, identities } of all instanceof Promise ? await all : all) {
-      await this.#engine.reset(tier, plan, identities)
-    }
+    const resolved = all instanceof Promise ? await all : all
+    // At once: without the store, this process still forgets its own counts of every tier.
+    await Promise.all(resolved.map(({ tier, plan, identities }) => this.#engine.reset(tier, plan, identities)))
     this.#engine.wake()
   }
 

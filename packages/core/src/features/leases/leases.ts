@@ -217,8 +217,11 @@ export class Leases implements Layer {
       if (left === 0) return result
       const { now, allowed, offset } = result
       const values = result.values.slice(offset, offset + request.plan.reports * STRIDE)
-      for (let i = 0; i < values.length; i += STRIDE) {
-        values[i] = (values[i] as number) + left
+      const capacities = request.plan.cells.flatMap(({ limits }) => limits.map(({ capacity }) => capacity))
+      for (const [l, capacity] of capacities.entries()) {
+        const i = l * STRIDE
+        // After a reset by another process, the store no longer counts the units of the lease.
+        values[i] = Math.min(capacity, (values[i] as number) + left)
         if (cost <= left) values[i + 1] = 0
       }
       return resultOf(now, allowed || cost <= left, values, 0)

@@ -1,0 +1,21 @@
+import type { Range } from './count.js'
+
+/** What is expected of a decision. */
+export interface Expected {
+  /** Undefined where either is right. */
+  readonly allowed: boolean | undefined
+  readonly reason?: string | undefined
+  /** Undefined where no page says it. */
+  readonly kind?: 'unavailable'
+  readonly retryAfterMs?: Range | undefined
+  readonly delayMs?: Range
+  /** Of each limit. None where a block, a ban or a list decides. */
+  readonly limits?: readonly LimitExpected[]
+}
+
+export interface LimitExpected {
+  readonly remaining: Range
+  /** Undefined for a cost that never fits. */
+  readonly retryAfterMs: Range | undefined
+  readonly resetAfterMs: Range
+}
