@@ -24,8 +24,8 @@ export function problemsOfBundles(bytes, known) {
   })
 }
 
-/** Kinds of cells, and calendars, that a plain limit in memory does not use. */
-const OTHER_KINDS = /[\\/]kinds[\\/](?:bucket|concurrency|counter|calendar|all)\b/
+/** Kinds of cells, calendars and holders of permits, which a plain limit in memory does not use. */
+const OTHER_KINDS = /[\\/](?:kinds[\\/](?:bucket|concurrency|counter|calendar|all)|charging[\\/]permits)\b/
 
 /**
  * @param {string} name of a program of one plain limit
@@ -35,7 +35,7 @@ const OTHER_KINDS = /[\\/]kinds[\\/](?:bucket|concurrency|counter|calendar|all)\
 export function problemsOfKinds(name, inputs) {
   if (!name.endsWith('in memory')) return []
   const files = Object.keys(inputs).filter((file) => inputs[file] !== 0 && OTHER_KINDS.test(file))
-  return files.map((file) => `${name}: ${file} is in the bundle, though no limit has cells of this kind`)
+  return files.map((file) => `${name}: ${file} is in the bundle, though no limit needs it`)
 }
 
 /** @param {string} program */

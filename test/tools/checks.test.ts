@@ -205,7 +205,7 @@ describe('the sizes of bundles', () => {
 
   test('a kind of cell that no limit uses is a problem in memory, and none on Redis', () => {
     const inputs = { 'module/kinds/log.js': 500, 'module/kinds/counter.js': 400, 'module/kinds/bucket.js': 0 }
-    const problem = 'Koa, in memory: module/kinds/counter.js is in the bundle, though no limit has cells of this kind'
+    const problem = 'Koa, in memory: module/kinds/counter.js is in the bundle, though no limit needs it'
     expect(problemsOfKinds('Koa, in memory', inputs)).toEqual([problem])
     expect(problemsOfKinds('Koa, on Redis', inputs)).toEqual([])
   })

@@ -23,7 +23,8 @@ export { liveFigures } from './features/records/live-figures.js'
 export { RedisStore } from './features/redis-store-class.js'
 export type { ConsistencyOptions } from './features/relaxed/relaxed-terms.js'
 export { type HandlerDecorator, limiterOf } from './http/adapter/method-decorator.js'
-export { releasePermits } from './http/charging/permits.js'
+export { concurrency } from './http/charging/concurrency.js'
+export { releasePermits } from './http/charging/permit-holder.js'
 export type { EnforcementOptions, EnforceOptions } from './http/guard/enforcement.js'
 export type { InvalidOption } from './http/guard/invalid.js'
 export type { RateLimitOptions } from './http/guard/options.js'
@@ -103,7 +104,7 @@ export {
   tokenBucket,
 } from './policy/limits/buckets.js'
 export type { RateOptions } from './policy/limits/common.js'
-export { type ConcurrencyOptions, concurrency } from './policy/limits/concurrency.js'
+export type { ConcurrencyOptions } from './policy/limits/concurrency.js'
 export {
   type CalendarOptions,
   calendarDay,

@@ -1,13 +1,9 @@
-import type { Limiter } from '../../limiter/limiter.js'
 import { isOver, type RawResponse } from '../../request/context.js'
-import { arePermits } from '../../store/units.js'
 import { durationMs } from '../../util/duration.js'
-import { getOrInsert } from '../../util/get-or-insert.js'
 import { outsideRequests } from '../../util/outside-requests.js'
 import { LONGEST_TIMER_MS } from '../../util/pause.js'
-import { isThenable } from '../../util/thenable.js'
 import { PROCESS_TIMING, type Timer, type Timing } from '../../util/timing.js'
-import { PARTS, type Verdict } from '../../verdict/verdict.js'
+import type { Verdict } from '../../verdict/verdict.js'
 import { noteHeld } from '../headers/sent-wait.js'
 import { watchHandler } from '../response/handler-end.js'
 import { wasRejectedUnread } from '../response/rejected-unread.js'
@@ -15,6 +11,14 @@ import { abortResponse, http2Stream, sentBytes } from '../response/sent-bytes.js
 import { listenTo } from '../response/shared-listener.js'
 import { upgradeOf } from '../response/upgrade.js'
 import { whenOver } from '../response/when-over.js'
+import {
+  type HeldPermits,
+  type HoldPermits,
+  type IsDone,
+  noteHolding,
+  type PermitHolder,
+  type PermitLimiter,
+} from './permit-holder.js'
 
 /** Times in milliseconds. */
 export interface PermitTimes {
@@ -28,11 +32,8 @@ export interface PermitTimes {
   readonly timing?: Timing
 }
 
-/** Whether the result of a handler shows that it is done. If not, it is done when it sends the response. */
-type IsDone = (result: unknown) => boolean | Promise<boolean>
-
 /** The permits that one verdict took for one request. */
-class HeldPermits {
+class Held implements HeldPermits {
   readonly permits: Permits
   readonly verdict: Verdict
   readonly response: RawResponse
@@ -57,16 +58,18 @@ class HeldPermits {
 
   /** Removes the listeners for the end of the response. */
   ignore = () => {}
+
+  release(): Promise<void> {
+    return this.permits.release(this)
+  }
+
+  holdUntil(result: PromiseLike<unknown>, isDone: IsDone | undefined): void {
+    this.permits.holdUntil(this, result, isDone)
+  }
 }
 
-/**
- * Returns the holder of permits of a limiter's `concurrency` limits; undefined where it has none.
- *
- * @throws SluiceError `INVALID_POLICY`
- */
-export function permitsFor<Request>(where: string, limiter: Limiter<Request>, timing: Timing): Permits | undefined {
-  const limits = limiter.limits.filter(({ unit }) => arePermits(unit))
-  if (limits.length === 0) return undefined
+/** Makes the holder of the permits that limits of one limiter count. */
+export const holdPermits: HoldPermits = (where, limits, limiter, timing) => {
   const ttls = limits.map(({ window }) => Number(window))
   // Checked again: a copy of a limit may have been changed.
   const maxHolds = limits.map(({ maxHold }) => durationMs(where, 'maxHold', maxHold))
@@ -78,24 +81,22 @@ export function permitsFor<Request>(where: string, limiter: Limiter<Request>, ti
   })
 }
 
-const heldBy = new WeakMap<RawResponse, HeldPermits[]>()
-
 /**
  * The permits of `concurrency` limits that requests of one guard hold. Each is released once: when a response that has begun is
  * finished or its connection closes, else when the handler is done. They are renewed while the client is connected, and lapse
  * by themselves after that.
  */
-export class Permits {
-  readonly #limiter: Pick<Limiter, 'release' | 'renew'>
+export class Permits implements PermitHolder {
+  readonly #limiter: PermitLimiter
   readonly #tickMs: number
   readonly #ticksToLapse: number
   readonly #ticksToStall: number
-  readonly #held = new Set<HeldPermits>()
+  readonly #held = new Set<Held>()
   #timer: Timer | undefined
   readonly #timing: Timing
 
   constructor(
-    limiter: Pick<Limiter, 'release' | 'renew'>,
+    limiter: PermitLimiter,
     { shortestTtlMs, longestTtlMs, maxHoldMs, timing = PROCESS_TIMING }: PermitTimes,
   ) {
     this.#timing = timing
@@ -107,10 +108,10 @@ export class Permits {
   }
 
   hold(verdict: Verdict, response: RawResponse): void {
-    const held = new HeldPermits(this, verdict, response, this.#timing.now())
+    const held = new Held(this, verdict, response, this.#timing.now())
     this.#held.add(held)
     this.#timer ??= outsideRequests(() => this.#timing.setInterval(() => this.tick(), this.#tickMs).unref())
-    getOrInsert(heldBy, response, () => []).push(held)
+    noteHolding(response, held)
     watchHandler(response)
     // Watched before the handler accepts it.
     upgradeOf(response)
@@ -142,26 +143,26 @@ export class Permits {
     }
   }
 
-  async release(held: HeldPermits): Promise<void> {
+  async release(held: Held): Promise<void> {
     if (!this.#forget(held)) return
     noteHeld(held.verdict, this.#timing.now() - held.sinceMs)
     await this.#limiter.release(held.verdict).catch(ignoreFailure)
   }
 
   /** Takes the handler's result. If the client leaves, that shows when the handler is done. */
-  holdUntil(held: HeldPermits, result: PromiseLike<unknown>, isDone: IsDone | undefined): void {
+  holdUntil(held: Held, result: PromiseLike<unknown>, isDone: IsDone | undefined): void {
     held.result = result
     held.isDone = isDone
     if (held.hasLeft) this.#awaitResult(held)
   }
 
-  #over(held: HeldPermits): void {
+  #over(held: Held): void {
     held.ignore()
     if (hasBegun(held.response)) void this.release(held)
     else this.#awaitHandler(held)
   }
 
-  #awaitHandler(held: HeldPermits): void {
+  #awaitHandler(held: Held): void {
     held.hasLeft = true
     held.ticks = 0
     watchHandler(held.response)
@@ -173,7 +174,7 @@ export class Permits {
     if (held.result) this.#awaitResult(held)
   }
 
-  #awaitResult(held: HeldPermits): void {
+  #awaitResult(held: Held): void {
     const { isDone = () => true } = held
     Promise.resolve(held.result)
       .then(isDone, () => true)
@@ -183,7 +184,7 @@ export class Permits {
       })
   }
 
-  #isStalled(held: HeldPermits): boolean {
+  #isStalled(held: Held): boolean {
     const sent = sentBytes(held.response)
     // Counted in ticks and not by a clock: a suspended process sent nothing meanwhile.
     if (sent !== undefined && sent === held.sent) return ++held.ticks >= this.#ticksToStall
@@ -192,7 +193,7 @@ export class Permits {
     return false
   }
 
-  #forget(held: HeldPermits): boolean {
+  #forget(held: Held): boolean {
     if (!this.#held.delete(held)) return false
     held.ignore()
     if (this.#held.size === 0) {
@@ -200,29 +201,6 @@ export class Permits {
       this.#timer = undefined
     }
     return true
-  }
-}
-
-/**
- * Releases every permit of `concurrency` limits that a request holds. For a handler that has stopped its work because the
- * client has left, or that needs no permit for the rest of it. Takes the raw response. Does nothing where no permit is held.
- * Resolves when the stores have released the permits; while a store is away, they lapse after their `ttl`.
- *
- * @example Express: `releasePermits(res)`, Koa: `releasePermits(ctx.res)`, Fastify: `releasePermits(reply.raw)`
- */
-export async function releasePermits(response: RawResponse): Promise<void> {
-  await Promise.all((heldBy.get(response) ?? []).map((held) => held.permits.release(held)))
-}
-
-/**
- * Holds the permits of a request until the promise that its handler returned is settled, if the client leaves before
- * the response begins. If `isDone` returns false then, they are held until the handler sends the response.
- * `verdict`: the one that took the permits; without it, all permits of the request.
- */
-export function holdPermitsUntil(response: RawResponse, result: unknown, isDone?: IsDone, verdict?: Verdict): void {
-  if (!isThenable(result)) return
-  for (const held of heldBy.get(response) ?? []) {
-    if (verdict === undefined || verdict[PARTS].includes(held.verdict)) held.permits.holdUntil(held, result, isDone)
   }
 }
 

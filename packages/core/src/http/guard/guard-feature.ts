@@ -8,7 +8,7 @@ import type { HttpContext } from '../../request/context.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import type { MaybePromise } from '../../util/when-known.js'
 import type { Verdict } from '../../verdict/verdict.js'
-import type { Permits } from '../charging/permits.js'
+import type { PermitHolder } from '../charging/permit-holder.js'
 import type { AnonymousRequests } from '../identity/anonymous.js'
 import type { Responders } from '../responders/choice.js'
 import type { Ending, TurnOptions, TurnResult } from '../responders/responder.js'
@@ -126,7 +126,7 @@ export interface Waits<Request> {
 
 /** What holds the charges of an admitted request until its outcome is known. */
 export interface HoldsCharges<Request> {
-  readonly permits: Permits | undefined
+  readonly permits: PermitHolder | undefined
   readonly features: readonly GuardPart<Request>[]
 }
 

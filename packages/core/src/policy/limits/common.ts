@@ -82,6 +82,7 @@ export function makeLimit<Subject>(
     carry: undefined,
     cost: undefined,
     maxHold: undefined,
+    holdPermits: undefined,
   })
 }
 

@@ -25,12 +25,14 @@ export interface ConcurrencyOptions<Subject> extends CommonOptions<Subject> {
 }
 
 /**
- * Requests in flight. A permit is taken when a request starts and released when its handler is done; one whose
- * holder died is free `ttl` later, by the store's clock.
+ * A limit of `concurrency`, which has what holds its permits over HTTP.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function concurrency<Subject>(options: ConcurrencyOptions<Subject>): Limit<Subject> {
+export function permitLimit<Subject>(
+  options: ConcurrencyOptions<Subject>,
+  holdPermits: Limit['holdPermits'],
+): Limit<Subject> {
   // Before `window` is made of `ttl`, or a user's own `window` would silently mean nothing.
   knownOptions('concurrency', options, ['name', 'limit', 'key', 'respond', 'ttl', 'maxHold', 'reserve'])
   const { ttl = 60_000, maxHold, ...rest } = options
@@ -59,5 +61,5 @@ export function concurrency<Subject>(options: ConcurrencyOptions<Subject>): Limi
       calendar: undefined,
     }
   })
-  return Object.freeze({ ...limit, unit: PERMITS, maxHold: maxHoldMs })
+  return Object.freeze({ ...limit, unit: PERMITS, maxHold: maxHoldMs, holdPermits })
 }

@@ -148,6 +148,8 @@ export interface Limit<Subject = any> extends CommonOptions<Subject>, LeasableOp
   readonly cost: LimitCost | undefined
   /** Only for `concurrency`, in milliseconds: see `ConcurrencyOptions`. */
   readonly maxHold: number | undefined
+  /** @internal Only for `concurrency`: makes the holder of its permits over HTTP, of which policies know nothing. */
+  readonly holdPermits: unknown
   /**
    * The kernel and its numbers for one concrete limit and window.
    *
