@@ -50,6 +50,7 @@ const NAMES = [
   'loading',
   'http',
   'http-clients',
+  'http-memory',
   'gateways',
   'simulate',
 ]

@@ -3,7 +3,7 @@
 import { Redis } from 'ioredis'
 
 /** @typedef {'Express' | 'Koa' | 'Fastify'} Framework */
-/** @typedef {keyof typeof waits | 'bare' | 'sluice' | 'peer'} Limiter */
+/** @typedef {keyof typeof waits | keyof typeof ourForms | 'bare' | 'peer'} Limiter */
 
 export const CLIENT_HEADER = 'x-client'
 const LIMIT = 1000
@@ -60,14 +60,25 @@ function sharedByTurn(atItsEnd) {
 /** @param {Limiter} limiter @param {Redis | undefined} redis */
 const waitOf = (limiter, redis) => (limiter === 'turn' || limiter === 'ping' ? waits[limiter](redis) : undefined)
 
+/** Ours, by its options beside those that all have. */
+const ourForms = {
+  sluice: {},
+  'sluice-skip': { skip: () => true },
+  'sluice-silent': { headers: /** @type {const} */ (false) },
+}
+
+/** @param {Limiter} limiter @returns {limiter is keyof typeof ourForms} */
+const isOurs = (limiter) => limiter in ourForms
+
 /**
+ * @param {keyof typeof ourForms} form
  * @param {typeof import('@sluice/core')} core
  * @param {Redis | undefined} redis
  * @param {number} limit
  */
-function ourOptions({ redisStore }, redis, limit) {
+function ourOptions(form, { redisStore }, redis, limit) {
   const store = redis && redisStore(redis, { timeout: 10_000 })
-  return { name: 'bench', limit, window: WINDOW_MS, key: clientOf, ...(store ? { store } : {}) }
+  return { name: 'bench', limit, window: WINDOW_MS, key: clientOf, ...ourForms[form], ...(store ? { store } : {}) }
 }
 
 /** @param {{ headers: import('node:http').IncomingHttpHeaders }} request */
@@ -83,9 +94,9 @@ async function express(limiter, redis, limit) {
   const app = express()
   const wait = waitOf(limiter, redis)
   if (wait) app.use((_req, _res, next) => void wait().then(() => next(), next))
-  if (limiter === 'sluice') {
+  if (isOurs(limiter)) {
     const core = await import('@sluice/express')
-    app.use(core.rateLimit(ourOptions(core, redis, limit)))
+    app.use(core.rateLimit(ourOptions(limiter, core, redis, limit)))
   }
   if (limiter === 'peer') {
     const { rateLimit } = await import('express-rate-limit')
@@ -119,9 +130,9 @@ async function koa(limiter, redis, limit) {
   const app = new Koa()
   const wait = waitOf(limiter, redis)
   if (wait) app.use((_ctx, next) => wait().then(next))
-  if (limiter === 'sluice') {
+  if (isOurs(limiter)) {
     const core = await import('@sluice/koa')
-    const { key, ...options } = ourOptions(core, redis, limit)
+    const { key, ...options } = ourOptions(limiter, core, redis, limit)
     app.use(core.rateLimit({ ...options, key: (ctx) => key(ctx) }))
   }
   if (limiter === 'peer') {
@@ -145,16 +156,17 @@ async function fastify(limiter, redis, limit) {
   const app = fastify()
   const wait = waitOf(limiter, redis)
   if (wait) app.addHook('onRequest', (_request, _reply, done) => void wait().then(() => done(), done))
-  if (limiter === 'sluice') {
+  if (isOurs(limiter)) {
     const core = await import('@sluice/fastify')
-    await app.register(core.rateLimit, ourOptions(core, redis, limit))
+    await app.register(core.rateLimit, ourOptions(limiter, core, redis, limit))
   }
   if (limiter === 'peer') {
     // Hidden from the type checker: together with ours it would declare some names of Fastify twice.
     /** @type {string} */
     const peer = '@fastify/rate-limit'
     const { default: rateLimit } = await import(peer)
-    const where = redis ? { redis } : { cache: 10_000 }
+    // Room for as many clients as ours has. With less than all of them, it would forget each before its next request.
+    const where = redis ? { redis } : { cache: 100_000 }
     await app.register(rateLimit, { ...where, max: limit, timeWindow: WINDOW_MS, keyGenerator: clientOf })
   }
   app.get('/', async () => ({ hello: 'world' }))

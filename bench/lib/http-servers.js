@@ -18,17 +18,21 @@ const FLOORS = { turn: 'floor: the end of the turn', ping: 'floor: one PING per 
 /** @param {Pick<Kind, 'limiter'>} kind */
 export const isFloor = ({ limiter }) => limiter === 'bare' || limiter in FLOORS
 
+/** Ours with other options. */
+const FORMS = { 'sluice-skip': 'sluice, skipped', 'sluice-silent': 'sluice without fields' }
+
 /** @param {Kind} kind */
 function nameOf({ framework, limiter, where }) {
   if (limiter === 'turn' || limiter === 'ping') return FLOORS[limiter]
-  const who = limiter === 'peer' && where ? peers[framework][where] : limiter
+  const ours = limiter === 'sluice-skip' || limiter === 'sluice-silent' ? FORMS[limiter] : limiter
+  const who = limiter === 'peer' && where ? peers[framework][where] : ours
   return where ? `${who}, ${where}` : who
 }
 
 /**
  * @param {import('./ending.js').Keep} keep
  * @param {Kind} kind
- * @param {number} redisPort
+ * @param {number} [redisPort]
  */
 export async function startServer(keep, kind, redisPort) {
   const child = keep(startChild(SERVER))
@@ -40,7 +44,7 @@ export async function startServer(keep, kind, redisPort) {
  * Throws unless a server like this, in a separate process, refuses requests over its limit.
  *
  * @param {Kind} kind
- * @param {number} redisPort
+ * @param {number} [redisPort]
  */
 export function checkThatItCounts(kind, redisPort) {
   return ending(async (keep) => {
@@ -58,7 +62,7 @@ export function checkThatItCounts(kind, redisPort) {
   })
 }
 
-/** @param {Kind} kind @param {number} redisPort */
+/** @param {Kind} kind @param {number} [redisPort] */
 function askFor({ framework, limiter, where }, redisPort) {
   return { framework, limiter, ...(where === 'redis' ? { redisPort } : {}) }
 }
