@@ -21,8 +21,22 @@ export function enforcingFastify(property: string): Enforcing<FastifyContext> {
 
 function send(outcome: Outcome, reply: FastifyReply): void {
   const { proceed, headers, reply: answer } = outcome
-  for (const [name, value] of headers) reply.header(name, value)
+  for (const [name, value] of headers) reply.header(keyOf(name), value)
   if (answer) reply.code(answer.status).send(answer.body)
   // The client has gone; the handler must not run either.
   else if (!proceed && !outcome.error && !outcome.handler) reply.hijack()
+}
+
+/** Names of fields in lower case, as Fastify keeps and sends them. V8 would have to look each new text up among all names of properties. */
+const keys = new Map<string, string>()
+
+/** Responders may make names up. */
+const MAX_KEYS = 100
+
+function keyOf(name: string): string {
+  const known = keys.get(name)
+  if (known !== undefined) return known
+  const key = name.toLowerCase()
+  if (keys.size < MAX_KEYS) keys.set(name, key)
+  return key
 }

@@ -19,12 +19,15 @@ export function rateLimitHook(options: FastifyRateLimitOptions): RateLimitHook {
   // With a callback and not async: most requests are decided without waiting for anything.
   // By a key: bundlers rename a function inside another of its name.
   const named = {
-    rateLimit(request: FastifyRequest, reply: FastifyReply, ...rest: unknown[]): void {
-      // The hook `preParsing` takes the body before it.
-      const done = rest.at(-1)
-      enforce(guard, new FastifyContext(request, reply), fastify, done as () => void)
+    rateLimit(request: FastifyRequest, reply: FastifyReply, third: unknown, fourth?: unknown): void {
+      enforce(guard, new FastifyContext(request, reply), fastify, doneOf(third, fourth) as () => void)
     },
   }
 
   return Object.assign(named.rateLimit, { limiter: guard.limiter })
+}
+
+/** The last argument of a hook: of the four hooks, `preParsing` takes the body before it. */
+export function doneOf(third: unknown, fourth: unknown): HookHandlerDoneFunction {
+  return (fourth ?? third) as HookHandlerDoneFunction
 }

@@ -1,15 +1,9 @@
 import { type LimitForm, SluiceError } from '@sluice/core'
 import { propertyOf, refusePolluted, refuseUncalled } from '@sluice/core/http'
-import type {
-  FastifyInstance,
-  FastifyReply,
-  FastifyRequest,
-  RouteOptions as FastifyRouteOptions,
-  HookHandlerDoneFunction,
-} from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest, RouteOptions as FastifyRouteOptions } from 'fastify'
 import fp from 'fastify-plugin'
 import { withoutDetails } from './failure.js'
-import { type FastifyRateLimitOptions, type RateLimitHook, rateLimitHook } from './hook.js'
+import { doneOf, type FastifyRateLimitOptions, type RateLimitHook, rateLimitHook } from './hook.js'
 import { checkedPhase, isLate, type Phase } from './phase.js'
 import { checkedOptions, type RouteLimiter, RouteLimiters, type RouteOptions, routeName } from './routes.js'
 
@@ -97,7 +91,7 @@ async function register(app: FastifyInstance, given: Registered, name: string): 
     throw new SluiceError('INVALID_POLICY', 'rateLimit: waitForStore: expected true or false')
   }
   checkedPhase(phase)
-  const everywhere = global ? { phase, hook: rateLimitHook(options) } : undefined
+  const everywhere: RouteLimiter | undefined = global ? { phase, hook: rateLimitHook(options) } : undefined
   // A second registration adds a limit. The first one handles routes.
   const limiters = app.hasDecorator(name) ? undefined : new RouteLimiters(options, phase)
   if (limiters) decorate(app, options, limiters, everywhere?.hook.limiter, name)
@@ -114,18 +108,38 @@ async function register(app: FastifyInstance, given: Registered, name: string): 
   })
 
   // For unknown paths, for routes that were added before, and for all in hooks where floods end before the application's own.
-  // Among the four hooks, one takes the body as well.
-  const rateLimit = (request: FastifyRequest, reply: FastifyReply, ...rest: unknown[]): void => {
-    const done = rest.at(-1) as HookHandlerDoneFunction
+  const limiterFor = (own: unknown, request: FastifyRequest) => {
+    const limiter = limiterOf(own, () => routeName(request))
+    if (limiter) checkReachable(limiter.phase, phase)
+    return limiter
+  }
+  app.addHook(phase as 'onRequest', limitingHook({ name, isPlaced, everywhere, limiterFor }))
+  if (waitForStore) await storeReady(app, options.store)
+}
+
+interface LimitingHook {
+  /** The name of the routes' option. */
+  readonly name: string
+  /** On the configuration of routes that have a limiter among their own hooks. */
+  readonly isPlaced: symbol
+  /** The global limiter. */
+  readonly everywhere: RouteLimiter | undefined
+  /** That of a route with an option of its own, for a request. */
+  readonly limiterFor: (own: unknown, request: FastifyRequest) => RouteLimiter | undefined
+}
+
+function limitingHook({ name, isPlaced, everywhere, limiterFor }: LimitingHook) {
+  return (request: FastifyRequest, reply: FastifyReply, third: unknown, fourth?: unknown): void => {
+    const done = doneOf(third, fourth)
     const { config } = request.routeOptions
     if (isPlaced in config) {
       done()
       return
     }
-    let limiter: RouteLimiter | undefined
+    const own = ownLimit(config, name)
+    let limiter = everywhere
     try {
-      limiter = limiterOf(ownLimit(config, name), () => routeName(request))
-      if (limiter) checkReachable(limiter.phase, phase)
+      if (own !== undefined) limiter = limiterFor(own, request)
     } catch (error) {
       done(withoutDetails(error) as Error)
       return
@@ -133,8 +147,6 @@ async function register(app: FastifyInstance, given: Registered, name: string): 
     if (limiter) limiter.hook(request, reply, done)
     else done()
   }
-  app.addHook(phase as 'onRequest', rateLimit)
-  if (waitForStore) await storeReady(app, options.store)
 }
 
 /**
