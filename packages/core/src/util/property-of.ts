@@ -6,7 +6,8 @@ export function propertyOf<Given extends object, Name extends keyof Given & stri
   given: Given,
   name: Name,
 ): Given[Name] | undefined {
-  return isPropertyOf(given, name) ? given[name] : undefined
+  // Nearly always nobody else's: one look-up in `given` in place of two.
+  return !(name in Object.prototype) || isPropertyOf(given, name) ? given[name] : undefined
 }
 
 /** Whether there is such a property. */

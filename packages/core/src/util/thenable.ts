@@ -4,7 +4,8 @@ import { isPropertyOf } from './property-of.js'
 export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   const mayBe = (typeof value === 'object' && value !== null) || typeof value === 'function'
   try {
-    return mayBe && isPropertyOf(value, 'then') && typeof (value as { then?: unknown }).then === 'function'
+    if (!mayBe || ('then' in Object.prototype && !isPropertyOf(value, 'then'))) return false
+    return typeof (value as { then?: unknown }).then === 'function'
   } catch {
     // A value that cannot be inspected is a wrong one: the caller reports it.
     return false

@@ -25,12 +25,11 @@ export function enforce<Request, Context extends HttpContext<Request>>(
   by: Enforcing<Context>,
   next: Next,
 ): void {
-  const failure = propertyOf(by, 'failure') ?? asFailure
   let outcome: Outcome | Promise<Outcome>
   try {
     outcome = guard(context)
   } catch (thrown) {
-    next(failure(thrown))
+    next(failureOf(thrown, by))
     return
   }
   if (!(outcome instanceof Promise)) {
@@ -39,8 +38,12 @@ export function enforce<Request, Context extends HttpContext<Request>>(
   }
   outcome.then(
     (late) => apply(late, context, by, next),
-    (thrown) => next(failure(thrown)),
+    (thrown) => next(failureOf(thrown, by)),
   )
+}
+
+function failureOf<Context>(thrown: unknown, by: Enforcing<Context>): object {
+  return (propertyOf(by, 'failure') ?? asFailure)(thrown)
 }
 
 type Next = (...failure: unknown[]) => void

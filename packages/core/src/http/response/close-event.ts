@@ -17,6 +17,8 @@ const heads = new WeakSet<ServerHttp2Stream>()
  */
 export function ensureCloseEvent(raw: RawResponse): void {
   const response = raw as unknown as ServerResponse
+  // Over HTTP/1 in its turn on the connection, as nearly every response.
+  if (Object.hasOwn(response, 'socket') && response.socket !== null) return
   const stream = propertyOf(raw as { stream?: ServerHttp2Stream & { headRequest?: boolean } }, 'stream')
   if (stream?.headRequest) emitCloseOnReset(response, stream)
   // A response without a socket is behind another, unless its request is made by hand.
