@@ -14,25 +14,7 @@ const IMPORT = /(?:from|import\() ?'(\.[^']+)'/g
  * @type {Record<string, readonly string[]>}
  */
 export const LEFT = {
-  'http/guard/options.ts': [
-    'bodies/response-bytes.ts',
-    'documents/policy-source.ts',
-    'lists/options.ts',
-    'options.ts',
-    'outcomes/charging.ts',
-  ],
   'limiter/charge-ledger.ts': ['meters/meter.ts', 'meters/request-meter.ts'],
-  'limiter/limiter.ts': [
-    'bans/ban-keeper.ts',
-    'bans/ban-terms.ts',
-    'bans/block-events.ts',
-    'charges/charges-by-id.ts',
-    'queues/acquire-options.ts',
-    'queues/limiter-queues.ts',
-    'queues/waiter.ts',
-  ],
-  'limiter/options.ts': ['lists/options.ts', 'options.ts'],
-  'redis/changes/block-changes.ts': ['bans/kept-blocks.ts'],
   'verdict/decision.ts': ['meters/meter.ts'],
   'verdict/verdict-of-several.ts': ['meters/meter.ts', 'meters/stream-meter.ts'],
   'verdict/verdict.ts': ['meters/meter.ts'],

@@ -48,7 +48,7 @@ export const ROOMS = {
           leases: [],
           relaxed: [],
           offenders: [],
-          records: ['lists', 'offenders'],
+          records: ['lists', 'bans', 'offenders'],
           documents: ['lists', 'outcomes', 'charges', 'queues'],
         },
       },

@@ -3,19 +3,18 @@
  * decide on it, and puts the outcome on the framework's response.
  */
 
-export { createGuard } from '../features/composed.js'
+export { createGuard, type Guard } from '../features/composed.js'
 export { type InheritingOptions, inheritOptions } from '../features/inherit-options.js'
+export { decoratorFor, type HandlerDecorator } from '../features/method-decorator.js'
+export { RATE_LIMIT_OPTIONS } from '../features/options.js'
 export { type Enforcing, enforce } from '../http/adapter/enforce.js'
 export { asFailure } from '../http/adapter/failure.js'
-export { decoratorFor, type HandlerDecorator } from '../http/adapter/method-decorator.js'
 export { freeName } from '../http/adapter/names.js'
 export { runAfterMiddleware } from '../http/adapter/run-after-middleware.js'
 export { runHandler } from '../http/adapter/run-handler.js'
 export { writeOutcome } from '../http/adapter/write-outcome.js'
 export { holdPermitsUntil } from '../http/charging/permit-holder.js'
-export type { Guard } from '../http/guard/guard.js'
 export { setKeyRemedy } from '../http/guard/invalid.js'
-export { RATE_LIMIT_OPTIONS } from '../http/guard/options.js'
 export type { HandlerCall, Outcome } from '../http/guard/outcome.js'
 export type { HeaderField } from '../http/headers/writer.js'
 export { noSignedCookies, signedCookieText } from '../http/identity/signed-cookie.js'

@@ -1,6 +1,7 @@
-import type { Composition } from '../limiter/engine.js'
+import type { Composition } from '../limiter/limiter.js'
 import { bans } from './bans/feature.js'
 import { charges } from './charges/feature.js'
+import { Limiter } from './limiter.js'
 import { lists } from './lists/feature.js'
 import { memoryStoreBy } from './memory-store.js'
 import { queues } from './queues/feature.js'
@@ -9,6 +10,7 @@ import { relaxed } from './relaxed/feature.js'
 /** All features of policies and limiters, in the order in which they are checked. `redis-parts.ts` lists those of Redis. */
 export const ALL: Composition = {
   features: [lists, queues, relaxed, charges, bans],
+  Limiter,
   defaultStore: () => memoryStoreBy(),
   localStore: memoryStoreBy,
 }

@@ -1,15 +1,18 @@
 // What users and our other packages call, with all features.
-import { createGuardOf, type Guard } from '../http/guard/guard.js'
-import type { RateLimitOptions } from '../http/guard/options.js'
-import { type Limiter, type LimiterOptions, makeLimiterOf } from '../limiter/limiter.js'
+import { type BasicGuard, createGuardOf } from '../http/guard/guard.js'
+import { makeLimiterOf } from '../limiter/limiter.js'
 import type { LimitForm } from '../policy/limit-form.js'
 import type { Limit } from '../policy/limits/limit.js'
 import { Policy } from '../policy/policy.js'
 import { type StateName, stateNamesIn } from '../policy/state-names.js'
+import type { IdentityByKind } from '../store/identity.js'
 import { ALL } from './all.js'
 import { ALL_OF_REQUESTS } from './all-of-requests.js'
+import { broughtGuard } from './documents/brought-guard.js'
 import { guardOfDocuments, type Simulated } from './documents/policies-guard.js'
-import type { PolicyOptions } from './options.js'
+import type { Limiter } from './limiter.js'
+import type { LimiterOptions, RateLimitOptions } from './options.js'
+import type { PolicyOptions } from './policy-options.js'
 
 /**
  * A limiter: one policy on one store.
@@ -27,7 +30,17 @@ export function createLimiter<Subject = string>(options: LimiterOptions<Subject>
 
 /** The limiter, and its engine. */
 export function makeLimiter<Subject = string>(options: LimiterOptions<Subject> & LimitForm) {
-  return makeLimiterOf(options, ALL)
+  const { limiter, engine } = makeLimiterOf(options, ALL)
+  return { limiter: limiter as Limiter<Subject>, engine }
+}
+
+/**
+ * Decides on requests of any framework. Returns a promise only where it has to wait. Throws or rejects with the error of a user
+ * function or the store; nothing is charged then.
+ */
+export interface Guard<Request> extends BasicGuard<Request> {
+  /** The guard's limiter: to peek, reset, block and unblock. */
+  readonly limiter: Limiter<Request | string | IdentityByKind>
 }
 
 /**
@@ -36,7 +49,8 @@ export function makeLimiter<Subject = string>(options: LimiterOptions<Subject> &
  * @throws SluiceError `INVALID_POLICY`
  */
 export function createGuard<Request>(options: RateLimitOptions<Request>): Guard<Request> {
-  return createGuardOf(options, ALL_OF_REQUESTS)
+  const hasPolicies = options?.policies !== undefined
+  return (hasPolicies ? broughtGuard(options) : createGuardOf(options, ALL_OF_REQUESTS)) as Guard<Request>
 }
 
 /**

@@ -1,6 +1,6 @@
-import type { RateLimitOptions } from '../http/guard/options.js'
 import { SluiceError } from '../util/errors.js'
 import type { BodyOptions } from './bodies/body.js'
+import type { RateLimitOptions } from './options.js'
 import type { CountOptions } from './outcomes/counting.js'
 
 /** The options of a route's limiter, which takes over those that it does not name from a limiter of the whole app. */

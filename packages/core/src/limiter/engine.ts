@@ -51,27 +51,29 @@ export interface LimiterFeature extends PolicyFeature {
    * @throws SluiceError `INVALID_POLICY` for a store that lacks what it needs
    */
   readonly engine?: (engine: Engine<never>, fallback: LocalFallback) => EnginePart | undefined
+  /** The names of its options of a limiter without HTTP, beside those of a policy. */
+  readonly limiterOptions?: readonly string[]
   /**
-   * Decides before the limits of a limiter without HTTP. Undefined where it decides on none of its arguments.
+   * Adds itself to a limiter without HTTP. Returns what decides before its limits; undefined where nothing does.
    *
    * @throws SluiceError `INVALID_POLICY`
    */
-  readonly early?: <Subject>(basis: EarlyBasis<Subject>, options: object) => EarlyDecisions<Subject> | undefined
+  readonly limiter?: <Subject>(basis: EarlyBasis<Subject>, options: object) => EarlyDecisions<Subject> | undefined
 }
 
 /** What a feature does in an engine. */
 export interface EnginePart {
   /** Adds its terms to the request of a decision that is no peek. */
   readonly complete?: (request: Writable<StoreRequest>, policy: Policy<never>, options: DecisionOptions) => void
+  /** What a user may give for a charge, in words, where that may be more than a verdict. */
+  readonly chargeForm?: string
   /** Called when limits may have room again: those of a request, or any. */
   readonly room?: (request: StoreRequest | undefined) => void
 }
 
-/** What an entry of the package composes around limiters: they know no feature, and get these. */
-export interface Composition {
+/** What an entry of the package composes around engines. */
+export interface EngineComposition {
   readonly features: readonly LimiterFeature[]
-  /** Makes the store of a limiter that names none. */
-  readonly defaultStore: () => Store
   /** Makes the store of this process that decides during outages. */
   readonly localStore: MakeStore
 }
@@ -112,7 +114,7 @@ export class Engine<Subject> {
     store: Store,
     unavailable: UnavailableOptions,
     emitter: LimiterEmitter,
-    { features, localStore }: Composition,
+    { features, localStore }: EngineComposition,
     timing = PROCESS_TIMING,
     resets = new Resets(),
     document?: Counting,
@@ -232,6 +234,11 @@ export class Engine<Subject> {
   /** Whether the store has returned promises, as stores shared by processes do. */
   get isStoreAsync(): boolean {
     return this.#isStoreAsync
+  }
+
+  /** What users may give for a charge, where features add to that. */
+  get chargeForm(): string | undefined {
+    return this.#features.find((part) => part.chargeForm)?.chargeForm
   }
 
   /** Any limits may have room again. */

@@ -1,20 +1,13 @@
-import { KEEPER } from '../features/bans/ban-keeper.js'
-import { ADDED_BAN_OPTIONS, BAN } from '../features/bans/ban-terms.js'
-import { emitBlock, emitUnblock } from '../features/bans/block-events.js'
-import { BY_ID, type KeptCharges } from '../features/charges/charges-by-id.js'
-import { type AcquireOptions, acquireOptions } from '../features/queues/acquire-options.js'
-import { type LimiterQueues, QUEUES, type Resolver } from '../features/queues/limiter-queues.js'
-import { WaitExceeded } from '../features/queues/waiter.js'
 import { checkedCost, type Units } from '../policy/costs.js'
 import { isPlainObject } from '../policy/given-identities.js'
 import type { LimitForm } from '../policy/limit-form.js'
 import type { Limit } from '../policy/limits/limit.js'
 import { Subjects } from '../policy/subjects.js'
 import { choosePolicy } from '../policy/tiers.js'
-import type { IdentityByKind, KeyValue } from '../store/identity.js'
-import { type ChargeOutcome, type Op, PEEK } from '../store/store.js'
+import type { IdentityByKind } from '../store/identity.js'
+import type { Store } from '../store/store.js'
+import { type Op, PEEK } from '../store/store.js'
 import { refuseOfOther } from '../util/copies.js'
-import { spanOrForEver } from '../util/duration.js'
 import { invalidPolicy, SluiceError, show, wrongPolicy } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
 import { propertyOf } from '../util/property-of.js'
@@ -23,44 +16,41 @@ import { warnOnRejection } from '../util/warn-on-rejection.js'
 import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
 import { type MaybePromise, whenKnown } from '../util/when-known.js'
 import { type Decision, isCharged, isHeld } from '../verdict/decision.js'
-import { type BanReport, DECISION, PARTS, Verdict } from '../verdict/verdict.js'
+import { DECISION, PARTS, Verdict } from '../verdict/verdict.js'
 import type { EarlyDecisions } from './early-decisions.js'
-import type { Composition } from './engine.js'
-import { Engine } from './engine.js'
+import { Engine, type EngineComposition } from './engine.js'
 import type { LimiterEvents, ListenOptions } from './events.js'
 import { LimiterEmitter } from './limiter-emitter.js'
 import { listen } from './near-limit.js'
 import {
-  type BlockOptions,
+  BASIC_LIMITER_OPTIONS,
+  type BasicLimiterOptions,
   type CostOptions,
   checkCostOptions,
-  checkedStrike,
-  checkReason,
   decisionOptions,
-  LIMITER_OPTIONS,
-  type LimiterOptions,
   NO_OPTIONS,
-  type StrikeOptions,
 } from './options.js'
 import { adviseOnSetUp } from './set-up-advice.js'
 import { noteStoreInUse } from './stores-in-use.js'
 
-export type { BlockOptions, CostOptions, LimiterOptions, StrikeOptions } from './options.js'
+/** What an entry of the package composes around limiters: they know no feature, and get these. */
+export interface Composition extends EngineComposition {
+  /** Makes the store of a limiter that names none. */
+  readonly defaultStore: () => Store
+  /** The class of limiters, with the methods of features. */
+  readonly Limiter: typeof BasicLimiter
+}
 
 /** The limiter, and its engine. */
-export function makeLimiterOf<Subject = string>(
-  options: LimiterOptions<Subject> & LimitForm,
+export function makeLimiterOf<Subject>(
+  options: BasicLimiterOptions<Subject> & LimitForm,
   composition: Composition,
-): { readonly limiter: Limiter<Subject>; readonly engine: Engine<Subject> } {
-  knownOptions('limiter', options, LIMITER_OPTIONS)
+): { readonly limiter: BasicLimiter<Subject>; readonly engine: Engine<Subject> } {
+  const { features } = composition
+  const names = features.flatMap(({ policyOptions = [], limiterOptions = [] }) => [...policyOptions, ...limiterOptions])
+  knownOptions('limiter', options, [...BASIC_LIMITER_OPTIONS, ...names])
   const { store = composition.defaultStore() } = options
-  const { ban } = options
-  const policy = choosePolicy(options, composition.features)
-  for (const field of ADDED_BAN_OPTIONS) {
-    if (ban?.[field as keyof typeof ban] !== undefined) {
-      throw new SluiceError('INVALID_POLICY', `${policy.where}: ban: ${field}: expected none without HTTP`)
-    }
-  }
+  const policy = choosePolicy(options, features)
   const emitter = new LimiterEmitter(policy.where, options.name)
   const warnings = new Warnings(policy.where, LIMITER_WARNINGS, options.warnings, emitter.listeners)
   // Without key functions the argument is the key as text; with them it is their argument.
@@ -73,20 +63,30 @@ export function makeLimiterOf<Subject = string>(
     onVerdict &&
     ((subject: Subject, verdict: Verdict) => warnOnRejection(listener, onVerdict(subject, verdict), warnings.emit))
   const basis = { policy, store, warnings, areTexts }
-  const [early] = composition.features.flatMap((feature) => feature.early?.(basis, options) ?? [])
+  const [early] = features.flatMap((feature) => feature.limiter?.(basis, options) ?? [])
   const engine = new Engine(policy, store, options, emitter, composition)
-  const limiter = new Limiter(
-    new Subjects(policy, { namesIdentity, areTexts, replacement: undefined }),
-    engine,
-    early,
-    afterVerdict,
-  )
+  const subjects = new Subjects(policy, { namesIdentity, areTexts, replacement: undefined })
+  const limiter = new composition.Limiter(subjects, engine, early, afterVerdict)
   // After the constructor, which has checked the store.
   adviseOnSetUp(policy, warnings, options)
   return { limiter, engine }
 }
 
-export class Limiter<Subject = string> {
+/** What a limiter has for the methods of features. */
+export interface LimiterInside<Subject> {
+  readonly subjects: Subjects<Subject>
+  readonly engine: Engine<Subject>
+  readonly early: EarlyDecisions<Subject> | undefined
+  /** The verdict of what decides before the limits. Undefined where nothing does. */
+  readonly decideEarly: (subject: Subject) => Verdict | undefined
+  /** Passes a final verdict to listeners and `onVerdict`. */
+  readonly announce: (subject: Subject, verdict: Verdict) => void
+}
+
+export const INSIDE = Symbol('inside')
+
+/** A limiter without the methods of features. */
+export class BasicLimiter<Subject> {
   readonly #subjects: Subjects<Subject>
   readonly #engine: Engine<Subject>
   readonly #where: string
@@ -112,6 +112,17 @@ export class Limiter<Subject = string> {
     noteStoreInUse(engine.store)
   }
 
+  /** @internal */
+  get [INSIDE](): LimiterInside<Subject> {
+    return {
+      subjects: this.#subjects,
+      engine: this.#engine,
+      early: this.#early,
+      decideEarly: (subject) => this.#decideEarly(subject),
+      announce: (subject, verdict) => this.#announce(subject, verdict),
+    }
+  }
+
   get name(): string {
     return this.#engine.policy.name
   }
@@ -129,10 +140,11 @@ export class Limiter<Subject = string> {
   /**
    * @internal The same limiter for identities by their kinds: a limiter with key functions takes an object as their argument.
    */
-  get forIdentities(): Limiter<IdentityByKind> {
+  get forIdentities(): BasicLimiter<IdentityByKind> {
+    const Own = this.constructor as typeof BasicLimiter
     const takesThem = this.#subjects.namesIdentity({})
-    const own = takesThem ? this : new Limiter(this.#subjects.forIdentities(), this.#engine, undefined)
-    return own as unknown as Limiter<IdentityByKind>
+    const own = takesThem ? this : new Own(this.#subjects.forIdentities(), this.#engine, undefined)
+    return own as unknown as BasicLimiter<IdentityByKind>
   }
 
   /** @internal The names of the lists that deny, those of the store included. */
@@ -174,20 +186,7 @@ export class Limiter<Subject = string> {
    * Resolves to whether this call refunded anything. During an outage, charges of the store are not
    * refunded, then or later.
    */
-  refund(subject: Subject, verdict: Verdict): Promise<boolean>
-  /**
-   * Refunds a charge by its `id`, in any process, as far as it is neither settled nor refunded. Releases its permits too. Safe to
-   * repeat: after an error, call it again. See docs/charges.md.
-   *
-   * @throws SluiceError `STORE_UNAVAILABLE`, after which it may be done in part; `INVALID_POLICY` without `charges`
-   */
-  refund(id: string): Promise<ChargeOutcome>
-  async refund(subject: Subject | string, verdict?: Verdict): Promise<boolean | ChargeOutcome> {
-    if (verdict === undefined && typeof subject === 'string') return this.#kept.refund(subject)
-    return this.#refundVerdict(subject as Subject, verdict as Verdict)
-  }
-
-  async #refundVerdict(subject: Subject, verdict: Verdict): Promise<boolean> {
+  async refund(subject: Subject, verdict: Verdict): Promise<boolean> {
     if (verdict === undefined && (subject as unknown) instanceof Verdict) {
       throw new SluiceError('INVALID_KEY', `${this.#where}: refund: expected refund(key, verdict): the key is missing`)
     }
@@ -210,15 +209,7 @@ export class Limiter<Subject = string> {
   }
 
   /** Equals `verdict.settle(actual)`. */
-  settle(verdict: Verdict, actual: number | Units): Promise<boolean>
-  /**
-   * Replaces the estimated cost of a charge with the actual one, by its `id`, in any process: each unit once. Safe to repeat.
-   *
-   * @throws SluiceError `INVALID_COST`; `STORE_UNAVAILABLE`, after which it may be done in part; `INVALID_POLICY` without `charges`
-   */
-  settle(id: string, actual: number | Units): Promise<ChargeOutcome>
-  async settle(verdict: Verdict | string, actual: number | Units): Promise<boolean | ChargeOutcome> {
-    if (typeof verdict === 'string') return this.#kept.settle(verdict, actual)
+  async settle(verdict: Verdict, actual: number | Units): Promise<boolean> {
     this.#decisionsOf(verdict)
     return verdict.settle(actual)
   }
@@ -227,66 +218,14 @@ export class Limiter<Subject = string> {
    * Releases the permits that a verdict took in `concurrency` limits; its other charges stay. A second
    * call releases nothing more. Without a verdict, as for a skipped request, it does nothing.
    */
-  release(verdict: Verdict | undefined): Promise<void>
-  /**
-   * Releases the permits of a charge by its `id`, in any process. Safe to repeat.
-   *
-   * @throws SluiceError `STORE_UNAVAILABLE`; `INVALID_POLICY` without `charges`
-   */
-  release(id: string): Promise<ChargeOutcome>
-  async release(verdict: Verdict | string | undefined): Promise<unknown> {
-    if (typeof verdict === 'string') return this.#kept.release(verdict)
+  async release(verdict: Verdict | undefined): Promise<void> {
     const decisions = verdict ? this.#decisionsOf(verdict) : []
     await Promise.all(decisions.map((each) => this.#engine.charges.release(each)))
-    return undefined
   }
 
   /** Holds the permits of a verdict for another `ttl`. Permits already released or expired are not taken again. */
-  renew(verdict: Verdict): Promise<void>
-  /**
-   * Holds the permits of a charge for another `ttl` by its `id`, in any process, and its id for another `keep`. `unknown` where
-   * permits have expired, too.
-   *
-   * @throws SluiceError `STORE_UNAVAILABLE`; `INVALID_POLICY` without `charges`
-   */
-  renew(id: string): Promise<ChargeOutcome>
-  async renew(verdict: Verdict | string): Promise<unknown> {
-    if (typeof verdict === 'string') return this.#kept.renew(verdict)
+  async renew(verdict: Verdict): Promise<void> {
     await Promise.all(this.#decisionsOf(verdict).map((each) => this.#engine.charges.renew(each)))
-    return undefined
-  }
-
-  /**
-   * Waits its turn and resolves when admitted. Among calls for one key, the higher `priority` is first, then clients in turn by
-   * `fairBy`, then first in, first out. The order holds within this process, or with `sharedTurns` by priority across processes.
-   *
-   * @throws SluiceError `WAIT_EXCEEDED` at once when the wait would exceed `maxWait`, when it can never succeed, or when `size`
-   * calls wait. The signal's reason when aborted; a charge is refunded then.
-   */
-  // `async`, so that an invalid key rejects as in the other methods.
-  async acquire(subject: Subject, options: AcquireOptions = {}): Promise<Verdict> {
-    const began = performance.now()
-    const wait = acquireOptions(this.#where, options)
-    const cost = checkedCost(this.#engine.policy, wait.cost)
-    const pending = this.#early?.pending
-    if (pending) await pending
-    const early = this.#earlyTurn(subject)
-    const resolver = early ? undefined : this.#subjects.resolver(subject, wait.tier, wait.priority)
-    const resolve = resolver instanceof Promise ? await resolver : resolver
-    const { charges } = this.#engine
-    const queues = this.#engine.parts.get(QUEUES) as LimiterQueues<Subject>
-    const turn = early ?? queues.waitTurn(resolve as Resolver<Subject>, { ...wait, cost, waitsForStore: true })
-    const verdict = await this.#announced(subject, turn.catch(refusalOf))
-    if (verdict.delayMs > 0) {
-      try {
-        const maxWaitMs = wait.maxWaitMs - (performance.now() - began)
-        await queues.booked.waitWithin(this.#where, verdict, { ...wait, maxWaitMs })
-      } catch (error) {
-        await charges.refund(verdict[DECISION])
-        throw error
-      }
-    }
-    return verdict
   }
 
   /**
@@ -328,77 +267,12 @@ export class Limiter<Subject = string> {
   }
 
   /**
-   * Refuses an identity, in every process that shares the store, until `for` from now. A second block replaces the first.
-   * Where a policy groups addresses in several ways, the smallest group of an address is refused. A network of addresses is
-   * refused as a whole; other processes refuse it within a second.
-   *
-   * @param identity by its kind, such as `{ ip: '192.0.2.7' }` or `{ ip: '192.0.2.0/24' }`; or its text, where the limiter counts one kind only
-   * @throws SluiceError `INVALID_KEY`, which lists the kinds; `STORE_FULL` where a memory store has no room for
-   * the block, or 100,000 networks are blocked on Redis;
-   * `STORE_UNAVAILABLE`, after which the block may hold or not
-   */
-  async block(identity: KeyValue | IdentityByKind, options: BlockOptions): Promise<void> {
-    knownOptions(`${this.#where}: block`, options, ['for', 'reason'])
-    const reason = checkReason(this.#where, options.reason === undefined ? '' : options.reason)
-    const forMs = spanOrForEver(`${this.#where}: block`, 'for', options.for)
-    const texts = this.#subjects.toBlock(identity)
-    // No advice for networks: a list may allow only some of their addresses.
-    if (this.#subjects.rangeIn(identity) === undefined) this.#early?.adviseOnBlock(this.#subjects.given(identity))
-    const { policy, store, emitter } = this.#engine
-    const { name } = policy
-    await Promise.all(texts.map((text) => store.block(name, text, forMs, reason)))
-    for (const text of texts) emitBlock(emitter.listeners, { policy: name, identity: text }, forMs, reason)
-  }
-
-  /**
-   * Ends a block or ban before its time, also one by another policy where bans apply to the whole store. Forgets the strikes
-   * and the rung, so the next ban is of the first rung.
-   *
-   * @throws SluiceError `INVALID_KEY`, `STORE_UNAVAILABLE`
-   */
-  async unblock(identity: KeyValue | IdentityByKind): Promise<void> {
-    const texts = this.#subjects.toBlock(identity)
-    const { policy, store, parts, emitter } = this.#engine
-    const keeper = parts.get(KEEPER)
-    const { name } = policy
-    const scopes = policy.all.flatMap(({ parts }) => parts.get(BAN)?.terms.scope ?? [])
-    const policies = [...new Set([name, ...scopes])]
-    await Promise.all(texts.flatMap((text) => policies.map((policy) => store.unblock(policy, text))))
-    for (const text of texts) {
-      keeper?.end(text)
-      emitUnblock(emitter.listeners, { policy: name, identity: text })
-    }
-    this.#engine.wake()
-  }
-
-  /**
-   * Strikes an identity for an offence that no limit sees, such as a request for a path that only probes request. The last
-   * required strike starts the ban. While the identity is banned or blocked, strikes do not count. During an outage of
-   * the store strikes stay in this process.
-   *
-   * @param identity of the kind that the policy bans, such as `{ ip: '192.0.2.7' }`; or its text, where it counts one kind only
-   * @returns the ban that holds now, or undefined. Also undefined for an identity that is never banned, such as a private address
-   * @throws SluiceError `INVALID_POLICY` where the policy has no `ban`, `INVALID_KEY` for another kind
-   */
-  async strike(identity: KeyValue | IdentityByKind, options: StrikeOptions = {}): Promise<BanReport | undefined> {
-    const keeper = this.#engine.parts.get(KEEPER)
-    if (!keeper) throw new SluiceError('INVALID_POLICY', `${this.#where}: strike: expected a policy with ban`)
-    const strike = checkedStrike(this.#where, options)
-    return keeper.strike(this.#subjects.toStrike(identity), strike)
-  }
-
-  get #kept(): KeptCharges {
-    const kept = this.#engine.parts.get(BY_ID)
-    return kept ?? invalidPolicy(this.#where, 'id', 'none without charges', 'an id', 'add charges: { keep }')
-  }
-
-  /**
    * The decisions of a verdict.
    *
    * @throws SluiceError `INVALID_POLICY` for a value that is no verdict of this limiter
    */
   #decisionsOf(verdict: Verdict, canBeId = true): readonly Decision[] {
-    const expected = canBeId && this.#engine.parts.get(BY_ID) ? OR_ID : 'a verdict of this limiter'
+    const expected = (canBeId && this.#engine.chargeForm) || 'a verdict of this limiter'
     if (!(verdict instanceof Verdict)) {
       refuseOfOther(`${this.#where}: verdict`, verdict)
       invalidPolicy(this.#where, 'verdict', expected, verdict)
@@ -417,25 +291,16 @@ export class Limiter<Subject = string> {
       : early.decide(subject, undefined as never)
   }
 
-  /** A listed argument is admitted or refused at once. Undefined where no list matches. */
-  #earlyTurn(subject: Subject): Promise<Verdict> | undefined {
-    const verdict = this.#decideEarly(subject)
-    if (!verdict || verdict.allowed) return verdict && Promise.resolve(verdict)
-    return Promise.reject(new WaitExceeded(`${this.#where}: acquire: a list denies it`, undefined, verdict))
-  }
-
-  /** Passes a verdict, or the refusal with which a wait ended, to listeners and `onVerdict`. */
-  #announced(subject: Subject, verdict: Verdict | Promise<Verdict | WaitExceeded>): Promise<Verdict> {
-    if (!(verdict instanceof Promise)) {
-      this.#announce(subject, verdict)
-      return Promise.resolve(verdict)
+  /** Passes a verdict to listeners and `onVerdict`. */
+  #announced(subject: Subject, verdict: MaybePromise<Verdict>): Promise<Verdict> {
+    if (verdict instanceof Promise) {
+      return verdict.then((known) => {
+        this.#announce(subject, known)
+        return known
+      })
     }
-    return verdict.then((known) => {
-      const final = known instanceof WaitExceeded ? known.refusal : known
-      if (final) this.#announce(subject, final)
-      if (known instanceof WaitExceeded) throw known
-      return known
-    })
+    this.#announce(subject, verdict)
+    return Promise.resolve(verdict)
   }
 
   #announce(subject: Subject, verdict: Verdict): void {
@@ -466,20 +331,13 @@ export class Limiter<Subject = string> {
   }
 }
 
-const OR_ID = 'a verdict of this limiter, or the id of a charge'
-
-function refusalOf(error: unknown): WaitExceeded {
-  if (error instanceof WaitExceeded) return error
-  throw error
-}
-
 /** See `denyLists`. For our own packages, as `limiterOfIdentities`. Of limiters of policies, none. */
-export function denyListsOf(limiter: Limiter<never>): readonly string[] {
-  const { denyLists = [] }: Partial<Pick<Limiter<never>, 'denyLists'>> = limiter
+export function denyListsOf(limiter: BasicLimiter<never>): readonly string[] {
+  const { denyLists = [] }: Partial<Pick<BasicLimiter<never>, 'denyLists'>> = limiter
   return denyLists
 }
 
 /** See `forIdentities`. For our own packages: declarations of the limiter do not show it. */
-export function limiterOfIdentities(limiter: Limiter<never>): Limiter<IdentityByKind> {
+export function limiterOfIdentities(limiter: BasicLimiter<never>): BasicLimiter<IdentityByKind> {
   return limiter.forIdentities
 }

@@ -1,21 +1,14 @@
-import { LIST_OPTIONS, type ListOptions } from '../features/lists/options.js'
-import type { PolicyOptions } from '../features/options.js'
 import type { Units } from '../policy/costs.js'
-import { POLICY_OPTIONS } from '../policy/policy.js'
+import { type BasicPolicyOptions, POLICY_OPTIONS } from '../policy/policy.js'
 import type { Store, WaitingTurn } from '../store/store.js'
-import type { Duration } from '../util/duration.js'
-import { invalidPolicy } from '../util/errors.js'
-import type { FORMS, OtherNames, Use } from '../util/option-hints.js'
-import { knownOptions, wholeNumber } from '../util/validate.js'
+import type { FORMS, Use } from '../util/option-hints.js'
+import { knownOptions } from '../util/validate.js'
 import type { LimiterWarningsOption } from '../util/warnings.js'
 import type { Verdict } from '../verdict/verdict.js'
 import { UNAVAILABLE_OPTIONS, type UnavailableOptions } from './fallback.js'
 
-export interface LimiterOptions<Subject>
-  extends PolicyOptions<Subject>,
-    ListOptions<Subject>,
-    UnavailableOptions,
-    OtherNames<(typeof LIMITER_OPTIONS)[number]> {
+/** The options of a limiter without those of features. */
+export interface BasicLimiterOptions<Subject> extends BasicPolicyOptions<Subject>, UnavailableOptions {
   /** The store of the state. @default a memory store of this limiter's own */
   readonly store?: Store | Use<typeof FORMS.store, Store>
   /**
@@ -30,13 +23,8 @@ export interface LimiterOptions<Subject>
   readonly warnings?: LimiterWarningsOption
 }
 
-export const LIMITER_OPTIONS = [
+export const BASIC_LIMITER_OPTIONS = [
   ...POLICY_OPTIONS,
-  'consistency',
-  'sharedTurns',
-  'charges',
-  'ban',
-  ...LIST_OPTIONS,
   ...UNAVAILABLE_OPTIONS,
   'store',
   'onVerdict',
@@ -81,19 +69,6 @@ export interface DecisionOptions {
   readonly strikes: boolean | undefined
 }
 
-export interface BlockOptions {
-  /** The duration: whole milliseconds or text such as `'1h'`, up to 100 years, or `Infinity`: until it is removed. */
-  readonly for: Duration
-  /** Shown in verdicts of blocked requests; up to 200 characters. @default '' */
-  readonly reason?: string
-}
-
-/** The reason of a block or a strike. @throws SluiceError `INVALID_POLICY` */
-export function checkReason(where: string, reason: unknown): string {
-  if (typeof reason === 'string' && reason.length <= 200) return reason
-  return invalidPolicy(where, 'reason', 'a string of up to 200 characters', reason)
-}
-
 const COST_OPTIONS = ['cost', 'bytes', 'responseBytes', 'priority', 'tier'] as const
 /** Options of decisions, which are read for each. Most are read from an object that has none of them. */
 export const DECISION_OPTIONS = [...COST_OPTIONS, 'fresh', 'turn', 'strikes'] as const
@@ -134,22 +109,4 @@ function isCostOptions(options: unknown): boolean {
 function isPolluted(): boolean {
   const all: object = Object.prototype
   return 'cost' in all || 'bytes' in all || 'responseBytes' in all || 'priority' in all || 'tier' in all
-}
-
-export interface StrikeOptions {
-  /** The number of strikes that it counts for: 1 to 1,000,000. @default 1 */
-  readonly weight?: number
-  /** Shown in the verdicts of the ban that it may start; up to 200 characters. @default '' */
-  readonly reason?: string
-}
-
-export const MAX_WEIGHT = 1_000_000
-
-/** @throws SluiceError `INVALID_POLICY` */
-export function checkedStrike(policy: string, options: StrikeOptions): Required<StrikeOptions> {
-  const where = `${policy}: strike`
-  knownOptions(where, options, ['weight', 'reason'])
-  const { weight = 1, reason = '' } = options
-  wholeNumber(where, 'weight', weight, 1, MAX_WEIGHT)
-  return { weight, reason: checkReason(policy, reason) }
 }

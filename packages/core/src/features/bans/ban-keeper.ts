@@ -1,6 +1,5 @@
 import { isUnavailable, type LocalFallback } from '../../limiter/fallback.js'
 import type { LimiterEmitter } from '../../limiter/limiter-emitter.js'
-import type { StrikeOptions } from '../../limiter/options.js'
 import type { Policy, PolicyChoice } from '../../policy/policy.js'
 import {
   type BanTerms,
@@ -18,6 +17,7 @@ import { isPropertyOf, propertyOf } from '../../util/property-of.js'
 import { decisionOn } from '../../verdict/decision.js'
 import { type BanReport, banReport, DECISION, type Verdict, verdictOf } from '../../verdict/verdict.js'
 import { BAN, type Ban, drawJitter, strikeOf } from './ban-terms.js'
+import type { StrikeOptions } from './block-options.js'
 
 /** An identity to strike, with the policy that counts it and its kind in that policy. */
 export interface StruckIdentity<Subject> {

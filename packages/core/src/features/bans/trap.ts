@@ -1,8 +1,8 @@
 import { PathTree } from '../../http/identity/path-tree.js'
-import { checkReason, MAX_WEIGHT } from '../../limiter/options.js'
 import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
+import { checkReason, MAX_WEIGHT } from './block-options.js'
 
 export interface TrapOptions {
   /** The number of strikes of one request, 1 to 1,000,000. With that of `after`, the first request starts a ban. @default 1 */

@@ -1,11 +1,13 @@
 import { releasing, renewing, settling, unitOf } from '../../limiter/charge-changes.js'
 import type { ChangeOfKept, ChargeLedger } from '../../limiter/charge-ledger.js'
+import type { LimiterInside } from '../../limiter/limiter.js'
 import { actualUnits, type Counting, type Units } from '../../policy/costs.js'
 import { entriesIn } from '../../policy/given-identities.js'
 import type { ReadablePlan } from '../../policy/plan.js'
 import type { ChargeOutcome, KeptCharge, Plan, QuotaUnit, Store, StoreRequest } from '../../store/store.js'
 import { isOwnUnit } from '../../store/units.js'
 import { idsIn } from '../../util/charge-id.js'
+import { invalidPolicy } from '../../util/errors.js'
 import type { PartKey } from '../../util/parts.js'
 import { isPropertyOf } from '../../util/property-of.js'
 import { checkActualCost } from '../../verdict/decision.js'
@@ -79,6 +81,12 @@ export class KeptCharges {
 
 /** The changes by id of an engine whose policy keeps charges. */
 export const BY_ID: PartKey<KeptCharges> = { name: 'charges' }
+
+/** @throws SluiceError `INVALID_POLICY` where the policy keeps none */
+export function chargesById<Subject>({ engine }: LimiterInside<Subject>): KeptCharges {
+  const { parts, policy } = engine
+  return parts.get(BY_ID) ?? invalidPolicy(policy.where, 'id', 'none without charges', 'an id', 'add charges: { keep }')
+}
 
 /** A part of a charge, and the store that keeps it. */
 interface KeptPart {

@@ -17,6 +17,7 @@ export const charges: LimiterFeature = {
     }
     parts.set(BY_ID, new KeptCharges(policy, [() => fallback.local, () => store], ledger))
     return {
+      chargeForm: 'a verdict of this limiter, or the id of a charge',
       complete(request) {
         const { keeps } = request.plan
         if (keeps) request.keep = { ...NEW_CHARGE, forMs: keeps.forMs }

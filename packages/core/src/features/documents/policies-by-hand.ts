@@ -7,7 +7,7 @@ import { getOrInsert } from '../../util/get-or-insert.js'
 import { Parts } from '../../util/parts.js'
 import { type MaybePromise, whenKnown } from '../../util/when-known.js'
 import { KEPT, keepTerms } from '../charges/charge-terms.js'
-import type { PolicyOptions } from '../options.js'
+import type { PolicyOptions } from '../policy-options.js'
 import type { GivenClient, MatchedPolicies, PolicySource } from './policy-source.js'
 
 /**

@@ -1,13 +1,12 @@
 import { type PartsAndSteps, partsAndSteps, passThroughGuard } from '../../http/guard/guard.js'
 import type { InForce } from '../../http/guard/guard-feature.js'
 import { type HandleInvalid, invalidRequests } from '../../http/guard/invalid.js'
-import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from '../../http/guard/options.js'
 import { end, type Outcome, SKIPPED } from '../../http/guard/outcome.js'
 import { type GuardComposition, type GuardParts, requestLimiter } from '../../http/guard/parts.js'
 import { anonymousBy } from '../../http/identity/anonymous.js'
 import { byIp } from '../../http/identity/ip.js'
-import type { Composition } from '../../limiter/engine.js'
 import { Engine } from '../../limiter/engine.js'
+import type { Composition } from '../../limiter/limiter.js'
 import { LimiterEmitter } from '../../limiter/limiter-emitter.js'
 import type { Counting } from '../../policy/costs.js'
 import type { Limit } from '../../policy/limits/limit.js'
@@ -23,7 +22,9 @@ import { LIMITER_WARNINGS, type LimiterWarning, Warnings } from '../../util/warn
 import { type MaybePromise, whenKnown } from '../../util/when-known.js'
 import { DECISION, PARTS, type Verdict } from '../../verdict/verdict.js'
 import { withVerdict } from '../../verdict/verdict-of-several.js'
+import type { Limiter } from '../limiter.js'
 import { eitherDeny } from '../lists/list-step.js'
+import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from '../options.js'
 import { QUEUES } from '../queues/limiter-queues.js'
 import { NOT_LIMITED } from '../queues/request-queues.js'
 import { NO_POLICIES, Passage, reportedIn, without } from './passage.js'
@@ -97,7 +98,7 @@ export function guardOfDocuments<Request>(
   const engine = new Engine(byHand, own.store, own, emitter, composition, simulated?.timing, resets)
   if (policies.onChange) engine.parts.get(QUEUES)?.follow((listener) => policies.onChange?.(listener) as () => void)
   return Object.assign(guard, {
-    limiter: requestLimiter(engine, undefined, anonymous),
+    limiter: requestLimiter(composition, engine, undefined, anonymous) as Limiter<Request>,
     requestProperty,
     // Some policies may take permits, now or after a change.
     holdsPermits: true,
@@ -153,7 +154,8 @@ class LimitersOfPolicies<Request> {
       const { emitter, resets, document, simulated, composition } = this.#by
       const shared = { emitter, resets, document, isNew: this.#isNew, timing: simulated?.timing }
       const deny = eitherDeny(propertyOf(this.#own, 'deny'), propertyOf(options, 'deny'))
-      const parts = partsAndSteps({ ...this.#own, onExhausted, ...options, ...(deny && { deny }) }, composition, shared)
+      const all: RateLimitOptions<Request> = { ...this.#own, onExhausted, ...options, ...(deny && { deny }) }
+      const parts = partsAndSteps(all, composition, shared)
       // Requests of a few clients are no evidence of the set-up.
       return { parts: base ? { ...parts, advice: this.of(base).parts.advice } : parts, choice: undefined }
     }

@@ -5,8 +5,8 @@ import type { CostOption } from '../../policy/request-cost.js'
 import type { HttpContext } from '../../request/context.js'
 import type { MaybePromise } from '../../util/when-known.js'
 import type { ListOptions } from '../lists/options.js'
-import type { PolicyOptions } from '../options.js'
 import type { ChargingOptions } from '../outcomes/charging.js'
+import type { PolicyOptions } from '../policy-options.js'
 
 /** The options of a limiter that policies define. */
 export interface OptionsOfPolicies<Request>

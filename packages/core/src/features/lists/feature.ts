@@ -16,7 +16,8 @@ const OBJECTS: ListSources<unknown> = {
 
 /** Lists that admit or refuse before the limits: `allow` and `deny`, of a limiter and of its store. */
 export const lists: LimiterFeature = {
-  early({ policy, store, warnings, areTexts }, options) {
+  limiterOptions: ['allow', 'deny'],
+  limiter({ policy, store, warnings, areTexts }, options) {
     if (!hasLists(options, store)) return undefined
     return new ListedSubjects(policy, store, options, warnings, areTexts ? TEXTS : OBJECTS)
   },

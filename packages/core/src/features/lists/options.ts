@@ -27,5 +27,3 @@ export interface ListOptions<Subject> {
   /** Identities that are refused: verdicts have the reason `denied`, responses the status 403. @default none */
   readonly deny?: ListsOption<Subject> | DenyOptions<Subject>
 }
-
-export const LIST_OPTIONS = ['allow', 'deny'] as const

@@ -1,7 +1,7 @@
 import type { HttpContext } from '../../request/context.js'
 import { SluiceError } from '../../util/errors.js'
 import { propertyOf } from '../../util/property-of.js'
-import type { Guard } from '../guard/guard.js'
+import type { BasicGuard } from '../guard/guard.js'
 import type { HandlerCall, Outcome } from '../guard/outcome.js'
 import { asFailure } from './failure.js'
 
@@ -20,7 +20,7 @@ export interface Enforcing<Context> {
  * handler is to run. Errors go to `next`, which is called once at most.
  */
 export function enforce<Request, Context extends HttpContext<Request>>(
-  guard: Guard<Request>,
+  guard: BasicGuard<Request>,
   context: Context,
   by: Enforcing<Context>,
   next: Next,

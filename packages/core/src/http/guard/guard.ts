@@ -1,15 +1,13 @@
-import type { Limiter } from '../../limiter/limiter.js'
+import type { BasicLimiter } from '../../limiter/limiter.js'
 import type { PolicyChoice } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
 import type { IdentityByKind } from '../../store/identity.js'
-import { invalidPolicy, show } from '../../util/errors.js'
-import { knownOptions } from '../../util/validate.js'
 import type { MaybePromise } from '../../util/when-known.js'
 import type { ResponderTraits } from '../responders/responder.js'
 import { finish } from './finish.js'
 import type { FindInForce } from './guard-feature.js'
 import { GuardedRequest } from './guarded-request.js'
-import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
+import type { BasicRateLimitOptions } from './options.js'
 import type { Outcome } from './outcome.js'
 import { type GuardComposition, type GuardParts, guardParts, type SharedByGuards } from './parts.js'
 import { type OwnStep, stepsFor } from './steps.js'
@@ -18,10 +16,10 @@ import { type OwnStep, stepsFor } from './steps.js'
  * Decides on requests of any framework. Returns a promise only where it has to wait. Throws or rejects with the error of a user
  * function or the store; nothing is charged then.
  */
-export interface Guard<Request> {
+export interface BasicGuard<Request> {
   (context: HttpContext<Request>): Outcome | Promise<Outcome>
   /** The guard's limiter: to peek, reset, block and unblock. */
-  readonly limiter: Limiter<Request | string | IdentityByKind>
+  readonly limiter: BasicLimiter<Request | string | IdentityByKind>
   /** The property that holds verdicts: the option `requestProperty`. */
   readonly requestProperty: string
   /** Whether its verdicts take permits of `concurrency` limits, which are held until the handler is done. */
@@ -36,32 +34,16 @@ export interface Guard<Request> {
  * @throws SluiceError `INVALID_POLICY`
  */
 export function createGuardOf<Request>(
-  options: RateLimitOptions<Request>,
+  options: BasicRateLimitOptions<Request>,
   composition: GuardComposition,
-): Guard<Request> {
-  if (options?.policies !== undefined) return guardOfPolicies(options)
+): BasicGuard<Request> {
   const parts = partsAndSteps(options, composition)
   return Object.assign((context: HttpContext<Request>) => passThroughGuard(parts, context), {
-    limiter: parts.limiter as Limiter<Request | string | IdentityByKind>,
+    limiter: parts.limiter as BasicLimiter<Request | string | IdentityByKind>,
     requestProperty: parts.requestProperty,
     holdsPermits: parts.permits !== undefined,
     responders: parts.responders,
   })
-}
-
-/** Policies bring their guard: most limiters have none, and bundles of these do without it. */
-function guardOfPolicies<Request>(options: RateLimitOptions<Request>): Guard<Request> {
-  knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
-  const { policies, name = 'default' } = options
-  if (typeof policies?.makeGuard !== 'function') {
-    invalidPolicy(
-      `policies ${show(name)}`,
-      'policies',
-      'what `await policies.from(…)` of @sluice/policies returns',
-      policies,
-    )
-  }
-  return policies.makeGuard(options as never) as Guard<Request>
 }
 
 /** The parts of a guard, and the steps that they need. */
@@ -73,7 +55,7 @@ export type PartsAndSteps<Request> = GuardParts<Request> & { readonly steps: rea
  * @throws SluiceError `INVALID_POLICY`
  */
 export function partsAndSteps<Request>(
-  options: RateLimitOptions<Request>,
+  options: BasicRateLimitOptions<Request>,
   composition: GuardComposition,
   shared?: SharedByGuards,
 ): PartsAndSteps<Request> {

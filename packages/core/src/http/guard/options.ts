@@ -1,15 +1,10 @@
-import type { ResponseBytesOptions } from '../../features/bodies/response-bytes.js'
-import type { PolicySource } from '../../features/documents/policy-source.js'
-import { LIST_OPTIONS, type ListOptions } from '../../features/lists/options.js'
-import type { PolicyOptions } from '../../features/options.js'
-import type { ChargingOptions } from '../../features/outcomes/charging.js'
 import { UNAVAILABLE_OPTIONS, type UnavailableOptions } from '../../limiter/fallback.js'
-import { POLICY_OPTIONS } from '../../policy/policy.js'
+import { type BasicPolicyOptions, POLICY_OPTIONS } from '../../policy/policy.js'
 import type { CostOption } from '../../policy/request-cost.js'
 import type { HttpContext } from '../../request/context.js'
 import type { Store } from '../../store/store.js'
 import type { Duration } from '../../util/duration.js'
-import type { FORMS, OtherNames, Use } from '../../util/option-hints.js'
+import type { FORMS, Use } from '../../util/option-hints.js'
 import type { LimiterWarningsOption } from '../../util/warnings.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import type { HeadersOption } from '../headers/table.js'
@@ -18,22 +13,11 @@ import type { Responder } from '../responders/responder.js'
 import type { EnforcementOptions } from './enforcement.js'
 import type { InvalidOption } from './invalid.js'
 
-/** The options of `rateLimit` in every framework. `Request` is the framework's object that its handlers get. */
-export interface RateLimitOptions<Request>
-  extends PolicyOptions<Request>,
-    ListOptions<Request>,
-    ChargingOptions<Request>,
-    ResponseBytesOptions,
+/** The options of `rateLimit` without those of features. `Request` is the framework's object that its handlers get. */
+export interface BasicRateLimitOptions<Request>
+  extends BasicPolicyOptions<Request>,
     EnforcementOptions,
-    UnavailableOptions,
-    OtherNames<(typeof RATE_LIMIT_OPTIONS)[number]> {
-  /**
-   * Policies that are data, as `policies.from()` of `@sluice/policies` makes them, instead of limits in code.
-   *
-   * All that match a request are decided together, all or none. See docs/policies.md.
-   * @default none
-   */
-  readonly policies?: PolicySource<Request>
+    UnavailableOptions {
   /** The store of the state. @default a memory store of this limiter's own */
   readonly store?: Store | Use<typeof FORMS.store, Store>
   /**
@@ -99,24 +83,15 @@ export interface RateLimitOptions<Request>
   readonly warnings?: LimiterWarningsOption
 }
 
-export const RATE_LIMIT_OPTIONS = [
+export const BASIC_RATE_LIMIT_OPTIONS = [
   ...POLICY_OPTIONS,
-  'consistency',
-  'sharedTurns',
-  'charges',
-  'ban',
-  ...LIST_OPTIONS,
   ...UNAVAILABLE_OPTIONS,
-  'policies',
   'store',
   'cost',
   'skip',
   'respond',
   'headers',
   'maxRetryAfter',
-  'count',
-  'body',
-  'onExhausted',
   'anonymous',
   'onInvalid',
   'onVerdict',

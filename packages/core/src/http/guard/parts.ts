@@ -1,6 +1,6 @@
 import type { EarlyDecisions } from '../../limiter/early-decisions.js'
-import { type Composition, Engine } from '../../limiter/engine.js'
-import { Limiter } from '../../limiter/limiter.js'
+import { Engine } from '../../limiter/engine.js'
+import type { BasicLimiter, Composition } from '../../limiter/limiter.js'
 import { LimiterEmitter } from '../../limiter/limiter-emitter.js'
 import { type DecisionOptions, NO_OPTIONS } from '../../limiter/options.js'
 import { adviseOnSetUp } from '../../limiter/set-up-advice.js'
@@ -26,7 +26,7 @@ import { Decider } from './decider.js'
 import { enforcementBy } from './enforcement.js'
 import type { GuardBasis, GuardFeature, GuardPart, RespondersByReason } from './guard-feature.js'
 import { invalidRequests } from './invalid.js'
-import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from './options.js'
+import { BASIC_RATE_LIMIT_OPTIONS, type BasicRateLimitOptions } from './options.js'
 import { RequestAdvice } from './request-advice.js'
 
 /** What an entry composes around guards. */
@@ -55,11 +55,14 @@ export interface SharedByGuards {
  * @throws SluiceError `INVALID_POLICY`
  */
 export function guardParts<Request>(
-  options: RateLimitOptions<Request>,
+  options: BasicRateLimitOptions<Request>,
   composition: GuardComposition,
   shared?: SharedByGuards,
 ) {
-  knownOptions('rateLimit', options, RATE_LIMIT_OPTIONS)
+  const { features, guards } = composition
+  const ofPolicies = features.flatMap(({ policyOptions = [] }) => policyOptions)
+  const ofGuards = guards.flatMap(({ guardOptions = [] }) => guardOptions)
+  knownOptions('rateLimit', options, [...BASIC_RATE_LIMIT_OPTIONS, ...ofPolicies, ...ofGuards])
   const answering = answeringParts(options, composition, shared)
   const { where, policy, warnings } = answering
   const deciding = decidingParts(options, answering, composition, shared)
@@ -79,7 +82,7 @@ export function guardParts<Request>(
 
 /** What a request is, and what is answered. */
 function answeringParts<Request>(
-  options: RateLimitOptions<Request>,
+  options: BasicRateLimitOptions<Request>,
   { features, guards }: GuardComposition,
   shared: SharedByGuards | undefined,
 ) {
@@ -114,7 +117,7 @@ function answeringParts<Request>(
 
 /** What decides on a request, and what it is charged for. */
 function decidingParts<Request>(
-  options: RateLimitOptions<Request>,
+  options: BasicRateLimitOptions<Request>,
   { where, policy, emitter, warnings, responders, enforcement }: ReturnType<typeof answeringParts<Request>>,
   composition: GuardComposition,
   shared: SharedByGuards | undefined,
@@ -156,7 +159,7 @@ function decidingParts<Request>(
   features.push(...composition.guards.flatMap((feature) => feature.guard?.(basis, options) ?? []))
   const early = features.find((part) => part.early)?.early
   const waits = features.find((part) => part.waits)?.waits
-  const limiter = requestLimiter(engine, early, anonymous)
+  const limiter = requestLimiter(composition, engine, early, anonymous)
   return {
     limiter,
     engine,
@@ -187,10 +190,11 @@ function decisionOptionsBy<Request>(features: readonly GuardPart<Request>[], fre
  * The limiter that users see. An argument of its methods that is a text or plain data, and no request, names an identity.
  */
 export function requestLimiter<Request>(
+  { Limiter }: Composition,
   engine: Engine<Request>,
   early: EarlyDecisions<Request> | undefined,
   anonymous: AnonymousRequests<Request> | undefined,
-): Limiter<Request> {
+): BasicLimiter<Request> {
   const replacement = anonymous?.key && { key: anonymous.key, mayReplace: mayBeMissing }
   return new Limiter(
     new Subjects(engine.policy, { namesIdentity: isData, areTexts: false, replacement }),

@@ -4,7 +4,7 @@ import type { Verdict } from '../../verdict/verdict.js'
 import { ensureCloseEvent } from '../response/close-event.js'
 import { isDisabled } from '../response/disabled-response.js'
 import type { GuardedRequest } from './guarded-request.js'
-import type { RateLimitOptions } from './options.js'
+import type { BasicRateLimitOptions } from './options.js'
 import { end, endIfAnswered, type Outcome, SKIPPED } from './outcome.js'
 import type { GuardParts } from './parts.js'
 import { respond } from './respond.js'
@@ -33,7 +33,7 @@ function inspect<Request>({ guard, context }: GuardedRequest<Request>): undefine
   ensureCloseEvent(context.response)
 }
 
-function skipBy<Request>(skip: NonNullable<RateLimitOptions<Request>['skip']>): OwnStep<Request> {
+function skipBy<Request>(skip: NonNullable<BasicRateLimitOptions<Request>['skip']>): OwnStep<Request> {
   // Any thenable is awaited: as a boolean it would be truthy, and skip every request.
   return ({ context }) => whenKnown<unknown, Outcome | undefined>(skip(context.request, context), toSkipped)
 }

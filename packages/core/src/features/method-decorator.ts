@@ -1,7 +1,7 @@
-import type { Limiter } from '../../limiter/limiter.js'
-import type { IdentityByKind } from '../../store/identity.js'
-import { invalidPolicy, SluiceError } from '../../util/errors.js'
-import { policyName } from './names.js'
+import { policyName } from '../http/adapter/names.js'
+import type { IdentityByKind } from '../store/identity.js'
+import { invalidPolicy, SluiceError } from '../util/errors.js'
+import type { Limiter } from './limiter.js'
 
 // biome-ignore lint/suspicious/noExplicitAny: methods of any class, with any arguments
 type Method = (this: any, ...args: any[]) => any

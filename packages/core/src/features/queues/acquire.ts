@@ -1,0 +1,58 @@
+import type { LimiterInside } from '../../limiter/limiter.js'
+import { checkedCost } from '../../policy/costs.js'
+import { DECISION, type Verdict } from '../../verdict/verdict.js'
+import { type AcquireOptions, acquireOptions } from './acquire-options.js'
+import { type LimiterQueues, QUEUES, type Resolver } from './limiter-queues.js'
+import { WaitExceeded, type WaitOptions } from './waiter.js'
+
+/** See `Limiter.acquire`. */
+export async function acquire<Subject>(
+  limiter: LimiterInside<Subject>,
+  subject: Subject,
+  options: AcquireOptions,
+): Promise<Verdict> {
+  const { engine, early, announce } = limiter
+  const { where } = engine.policy
+  const began = performance.now()
+  const wait = acquireOptions(where, options)
+  const cost = checkedCost(engine.policy, wait.cost)
+  const pending = early?.pending
+  if (pending) await pending
+  let verdict: Verdict
+  try {
+    verdict = await admission(limiter, subject, { ...wait, cost, waitsForStore: true })
+  } catch (error) {
+    if (error instanceof WaitExceeded && error.refusal) announce(subject, error.refusal)
+    throw error
+  }
+  announce(subject, verdict)
+  if (verdict.delayMs > 0) {
+    try {
+      const maxWaitMs = wait.maxWaitMs - (performance.now() - began)
+      await queuesOf(limiter).booked.waitWithin(where, verdict, { ...wait, maxWaitMs })
+    } catch (error) {
+      await engine.charges.refund(verdict[DECISION])
+      throw error
+    }
+  }
+  return verdict
+}
+
+/** What decides before the limits admits or refuses at once. */
+async function admission<Subject>(
+  limiter: LimiterInside<Subject>,
+  subject: Subject,
+  wait: WaitOptions & { readonly tier: string | undefined; readonly priority: number | undefined },
+): Promise<Verdict> {
+  const { engine, subjects, decideEarly } = limiter
+  const early = decideEarly(subject)
+  if (early?.allowed) return early
+  if (early) throw new WaitExceeded(`${engine.policy.where}: acquire: a list denies it`, undefined, early)
+  const resolver = subjects.resolver(subject, wait.tier, wait.priority)
+  const resolve: Resolver<Subject> = resolver instanceof Promise ? await resolver : resolver
+  return queuesOf(limiter).waitTurn(resolve, wait)
+}
+
+function queuesOf<Subject>({ engine }: LimiterInside<Subject>): LimiterQueues<Subject> {
+  return engine.parts.get(QUEUES) as LimiterQueues<Subject>
+}
