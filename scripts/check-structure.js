@@ -1,9 +1,7 @@
-// `npm run check:structure`: pages for contributors name files and code that exist, and the core imports no more features than
-// are left to take out.
+// `npm run check:structure`: pages for contributors name files and code that exist.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { codeLinesOf } from './lib/code-lines.js'
-import { featureImports, LEFT, problemsOfFeatures } from './lib/feature-imports.js'
 import { missingNames, sourcesOfProject } from './lib/named-code.js'
 import { root } from './lib/project.js'
 import { whenStarted } from './lib/run.js'
@@ -15,11 +13,9 @@ await whenStarted(import.meta.url, () => {
   const problems = PAGES.flatMap((page) =>
     missingNames(readFileSync(join(root, page), 'utf8'), sources).map((problem) => `${page}: ${problem}`),
   )
-  problems.push(...problemsOfFeatures(LEFT, featureImports()))
   if (problems.length > 0) throw new Error(problems.join('\n'))
   console.log(`The files and names on ${PAGES.length} pages for contributors exist`)
   const { features = 0, redis = 0, ...core } = codeLinesOf(join(root, 'packages/core/src'))
   const rest = Object.values(core).reduce((sum, lines) => sum + lines, 0)
   console.log(`Code lines of packages/core: ${features} in features, ${redis} in redis, ${rest} in all else`)
-  console.log(`${Object.values(LEFT).flat().length} imports of features by the core are left`)
 })

@@ -24,15 +24,15 @@ export const ROOMS = {
       store: ['util', 'kernels'],
       blocks: ['util', 'store'],
       kinds: ['util', 'kernels', 'store', 'memory'],
-      policy: ['util', 'kernels', 'request', 'store', 'kinds', 'features'],
-      verdict: ['policy', 'store', 'util', 'features'],
-      memory: ['util', 'kernels', 'store', 'blocks', 'features'],
-      redis: ['util', 'kernels', 'store', 'kinds', 'blocks', 'features'],
-      limiter: [...ENGINE, 'blocks', 'features'],
-      http: [...ENGINE, 'limiter', 'features'],
+      policy: ['util', 'kernels', 'request', 'store', 'kinds'],
+      verdict: ['policy', 'store', 'util'],
+      memory: ['util', 'kernels', 'store', 'blocks'],
+      redis: ['util', 'kernels', 'store', 'kinds', 'blocks'],
+      limiter: [...ENGINE, 'blocks'],
+      http: [...ENGINE, 'limiter'],
       metrics: ['util', 'store', 'policy', 'verdict', 'limiter'],
       logging: ['util', 'store', 'verdict', 'limiter'],
-      // Above all of these. scripts/lib/features.js has the imports of features by the core that are left, until there is none.
+      // Above all of these: the core imports no feature.
       features: [...ENGINE, 'kernels', 'blocks', 'redis', 'limiter', 'http', 'metrics'],
     },
     inner: {
@@ -49,7 +49,7 @@ export const ROOMS = {
           relaxed: [],
           offenders: [],
           records: ['lists', 'bans', 'offenders'],
-          documents: ['lists', 'outcomes', 'charges', 'queues'],
+          documents: ['meters', 'lists', 'outcomes', 'charges', 'queues'],
         },
       },
       http: {

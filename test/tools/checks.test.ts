@@ -9,7 +9,6 @@ import { patternsIn, problemOfPattern } from '../../scripts/check-patterns.js'
 import { problemsOfSizes, sizesIn } from '../../scripts/check-sizes.js'
 import { codeLinesIn } from '../../scripts/lib/code-lines.js'
 import { problemsOfCompletions } from '../../scripts/lib/editor.js'
-import { problemsOfFeatures } from '../../scripts/lib/feature-imports.js'
 import { missingNames } from '../../scripts/lib/named-code.js'
 import { withUndefined } from '../../scripts/lib/optional-fields.js'
 import { requireNode } from '../../scripts/lib/project.js'
@@ -41,15 +40,6 @@ describe('names on pages', () => {
 test('code lines are those without comments and blank lines', () => {
   const text = ['/** One. */', 'const a = 1 // two', '', '/**', ' * Three.', ' */', '// four', 'const b = 2'].join('\n')
   expect(codeLinesIn(text)).toBe(2)
-})
-
-test('an import of a feature by the core that is not listed is a problem, and one that is listed and gone', () => {
-  const left = { 'limiter/engine.ts': ['bans/ban-keeper.ts', 'queues/waiting.ts'] }
-  expect(problemsOfFeatures(left, left)).toEqual([])
-  expect(problemsOfFeatures(left, { 'limiter/engine.ts': ['bans/ban-keeper.ts', 'lists/list.ts'] })).toEqual([
-    'limiter/engine.ts imports features/lists/list.ts: the core imports no feature',
-    'no longer: limiter/engine.ts imports features/queues/waiting.ts: take it out of LEFT',
-  ])
 })
 
 describe('the test report', () => {

@@ -1,5 +1,3 @@
-import type { Meter, MeterOptions } from '../features/meters/meter.js'
-import { checkedMeter, idleMeter, type PerLimit, UnitMeter } from '../features/meters/request-meter.js'
 import { actualUnits, type Counting, takesNothing, type Units } from '../policy/costs.js'
 import { entriesIn } from '../policy/given-identities.js'
 import type { ReadablePlan } from '../policy/plan.js'
@@ -7,9 +5,7 @@ import { keptPlanNow, planNow } from '../policy/plan-now.js'
 import { outcomeOf, type PartOutcome, takesNone } from '../store/kept-charge.js'
 import {
   type Cell,
-  CHARGE,
   type ChargeOutcome,
-  CONSUME,
   DEBIT,
   type Keep,
   type KeptCharge,
@@ -22,21 +18,21 @@ import {
   type StoreResult,
 } from '../store/store.js'
 import { countsPermits } from '../store/units.js'
-import { wrongPolicy } from '../util/errors.js'
 import { getOrInsert } from '../util/get-or-insert.js'
 import type { Resets } from '../util/resets.js'
-import type { MaybePromise } from '../util/when-known.js'
 import { checkActualCost, type Decision, isHeld, maxToSettle, REFUNDED, refuseRelaxed } from '../verdict/decision.js'
-import type { Verdict } from '../verdict/verdict.js'
+import type { Meter, MeterOptions } from '../verdict/meter.js'
 import { type ActualUnits, isOpen, releasing, renewing, settling } from './charge-changes.js'
 import { isUnavailable } from './fallback.js'
 import { activeCounter } from './watching.js'
 
-type ChargeMore = (
+/** Makes a meter: see `ChargeLedger.meter`. */
+export type MakeMeter = (
   decision: Decision,
-  costs: readonly number[],
-  op: typeof CHARGE | typeof CONSUME,
-) => MaybePromise<Verdict>
+  unit: QuotaUnit,
+  options: MeterOptions,
+  goesOn: boolean | 'beyond',
+) => Meter
 
 /** A change of a kept charge, and the store that keeps it. */
 export interface ChangeOfKept {
@@ -44,8 +40,14 @@ export interface ChangeOfKept {
   readonly request: StoreRequest
 }
 
-/** The meters of each decision, for every ledger that changes its charge. */
-const metersOf = new WeakMap<Decision, Map<QuotaUnit, UnitMeter>>()
+/** Settles units of a charge by itself. */
+export interface OpenSettlement {
+  /** Ends it, once, with a total. Resolves to whether that refunded or charged anything. */
+  close(total: number): Promise<boolean>
+}
+
+/** What is open of each decision, for every ledger that changes its charge. */
+const openOf = new WeakMap<Decision, Map<QuotaUnit, OpenSettlement>>()
 
 /**
  * Changes the charges of a limiter after its decisions: refunds, settlements, releases and renewals. Each
@@ -56,29 +58,25 @@ export class ChargeLedger {
   readonly #document: Counting | undefined
   readonly #onRoom: (request: StoreRequest) => void
   readonly #onChange: (store: Store, request: StoreRequest, result: StoreResult) => void
-  readonly #chargeMore: ChargeMore
-  readonly #exhausted: (refusal: Verdict, isCut: boolean) => void
+  readonly #makeMeter: MakeMeter
   /** The resets of keys: earlier charges are not refunded. */
   readonly resets: Resets
 
   /**
    * `onRoom`: called with a request whose limits may have room again. `onChange`: called with the result of a changed charge, where
-   * the store returns promises. `chargeMore`: charges further units of a request. `exhausted`: called once for each meter that has
-   * used up a limit; `isCut`: whether its stream ends there. `resets`: those of the limiter, whose charges may be in several ledgers.
+   * the store returns promises. `resets`: those of the limiter, whose charges may be in several ledgers.
    * `document`: all policies of the document that the policy is of.
    */
   constructor(
     policy: Counting,
     onRoom: (request: StoreRequest) => void,
     onChange: (store: Store, request: StoreRequest, result: StoreResult) => void,
-    chargeMore: ChargeMore,
-    exhausted: (refusal: Verdict, isCut: boolean) => void,
+    makeMeter: MakeMeter,
     resets: Resets,
     document: Counting | undefined,
   ) {
     this.resets = resets
-    this.#exhausted = exhausted
-    this.#chargeMore = chargeMore
+    this.#makeMeter = makeMeter
     this.#policy = policy
     this.#document = document
     this.#onRoom = onRoom
@@ -91,7 +89,7 @@ export class ChargeLedger {
   }
 
   /** The policy, with those of these units that others of its document count. */
-  #counting(units: readonly QuotaUnit[]): Counting {
+  counting(units: readonly QuotaUnit[]): Counting {
     const others = units.filter((unit) => this.counts(unit))
     return { where: this.#policy.where, units: new Set([...this.#policy.units, ...others]) }
   }
@@ -101,8 +99,8 @@ export class ChargeLedger {
     if (!isHeld(decision)) return false
     const { settled } = decision
     decision.settled = REFUNDED
-    const meters = [...(metersOf.get(decision)?.values() ?? [])].map((meter) => meter.close(0))
-    const refunds = this.#reduce(decision, (unit) => (settled?.has(unit) ? undefined : 0))
+    const meters = [...(openOf.get(decision)?.values() ?? [])].map((meter) => meter.close(0))
+    const refunds = this.reduce(decision, (unit) => (settled?.has(unit) ? undefined : 0))
     return (await Promise.all([refunds, ...meters])).includes(true)
   }
 
@@ -114,7 +112,7 @@ export class ChargeLedger {
   async settle(decision: Decision, actual: number | Units): Promise<boolean> {
     const units = entriesIn(actual)
     if (units) {
-      const named = actualUnits(this.#counting(units.map(([unit]) => unit)), units)
+      const named = actualUnits(this.counting(units.map(([unit]) => unit)), units)
       const { units: counted } = decision.request.plan as ReadablePlan
       if (counted.some((unit) => named.has(unit))) refuseRelaxed(this.#policy.where, decision, 'settle')
       return this.#settle(decision, named, true)
@@ -134,50 +132,12 @@ export class ChargeLedger {
    * @throws SluiceError `INVALID_COST`, `INVALID_POLICY`
    */
   meter(decision: Decision, unit: QuotaUnit, options: MeterOptions, goesOn: boolean | 'beyond'): Meter {
-    const { step, isCut } = checkedMeter(this.#counting([unit]), unit, options)
-    refuseRelaxed(this.#policy.where, decision, 'meter')
-    const { plan, costs } = decision.request
-    const { units, cells } = plan as ReadablePlan
-    const counting = cells.flatMap(({ limits }, c) => {
-      if (units[c] !== unit) return []
-      const estimate = isHeld(decision) ? (costs[c] as number) : 0
-      const capacities = limits.map(({ capacity }) => capacity)
-      const reserved = decision.by.reserved?.[c] ?? 0
-      const smallest = Math.min(...capacities) - reserved
-      return [{ c, estimate, smallest, largest: reserved > 0 ? smallest : Math.max(...capacities) }]
-    })
-    // Units per cell: none for limits of other units.
-    const perCell = (amounts: PerLimit) => {
-      const all = units.map(() => 0)
-      for (const [i, { c }] of counting.entries()) all[c] = amounts[i] as number
-      return all
-    }
-    const isSettled = decision.settled === REFUNDED || decision.settled?.has(unit)
-    if (!goesOn || isSettled || counting.length === 0 || decision.by.store === undefined)
-      return idleMeter(decision, goesOn !== false && !isSettled)
-    const meters = getOrInsert(metersOf, decision, () => new Map<QuotaUnit, UnitMeter>())
-    if (meters.has(unit)) wrongPolicy(`${this.#policy.where}: meter: expected one for each unit of a verdict`)
-    const meter = new UnitMeter(
-      decision,
-      {
-        where: this.#policy.where,
-        isKept: isHeld(decision) && decision.result.id !== undefined,
-        charge: (more, isRest) => this.#chargeMore(decision, perCell(more), isRest ? CHARGE : CONSUME),
-        exhausted: this.#exhausted,
-        charged: ({ request }) => activeCounter()?.changedCharge(request),
-        settleOwn: (back) => this.#settleOwn(decision, lessOf(unit, perCell(back))),
-        refund: (step, back) => this.#reduce(step, lessOf(unit, perCell(back))),
-        debit: (more) => this.#debit(decision, perCell(more)),
-        closed: () => {
-          if (decision.settled !== REFUNDED) decision.settled = new Set([...(decision.settled ?? []), unit])
-        },
-      },
-      counting,
-      step,
-      isCut && goesOn !== 'beyond',
-    )
-    meters.set(unit, meter)
-    return meter
+    return this.#makeMeter(decision, unit, options, goesOn)
+  }
+
+  /** What settles units of a charge at its end, such as a meter, by its unit. */
+  openFor(decision: Decision): Map<QuotaUnit, OpenSettlement> {
+    return getOrInsert(openOf, decision, () => new Map<QuotaUnit, OpenSettlement>())
   }
 
   async release(decision: Decision): Promise<void> {
@@ -201,15 +161,15 @@ export class ChargeLedger {
     const { settled } = decision
     if (!isHeld(decision)) return false
     const open = new Map([...actual].filter(([unit]) => !settled?.has(unit)))
-    const metered = [...(metersOf.get(decision) ?? [])].flatMap(([unit, meter]) => {
+    const metered = [...(openOf.get(decision) ?? [])].flatMap(([unit, meter]) => {
       const total = open.get(unit)
       return total !== undefined && open.delete(unit) ? [meter.close(total)] : []
     })
     decision.settled = new Set([...(decision.settled ?? []), ...open.keys()])
     const done = await Promise.all([
       ...metered,
-      this.#reduce(decision, (unit) => open.get(unit), isFree),
-      isFree && !keptBy(decision) && this.#debit(decision, excessOf(decision, open)),
+      this.reduce(decision, (unit) => open.get(unit), isFree),
+      isFree && !keptBy(decision) && this.debit(decision, excessOf(decision, open)),
     ])
     return done.includes(true)
   }
@@ -242,9 +202,9 @@ export class ChargeLedger {
   }
 
   /** Refunds units of the charge of a verdict. `done before` where the charge is kept, and was settled before. */
-  async #settleOwn(decision: Decision, actual: ActualUnits): Promise<boolean | 'done before'> {
+  async settleOwn(decision: Decision, actual: ActualUnits): Promise<boolean | 'done before'> {
     const own = keptBy(decision)
-    if (!own) return this.#reduce(decision, actual)
+    if (!own) return this.reduce(decision, actual)
     const outcome = await this.#outcomeOfOwn(decision, settling(own, actual, false))
     return outcome === 'done before' ? outcome : outcome === 'done'
   }
@@ -266,7 +226,7 @@ export class ChargeLedger {
   }
 
   /** Charges units per cell, whatever room there is. */
-  async #debit(decision: Decision, more: readonly number[]): Promise<boolean> {
+  async debit(decision: Decision, more: readonly number[]): Promise<boolean> {
     const { request } = decision
     // A limit of 0 refuses everything as it is.
     const costs = request.plan.cells.map((cell, c) => (isOpen(cell) ? (more[c] as number) : 0))
@@ -276,7 +236,7 @@ export class ChargeLedger {
   }
 
   /** Refunds the excess over `actual` per cell; nothing where that is undefined. Of a kept charge, `isFree` charges more, too. */
-  async #reduce(decision: Decision, actual: ActualUnits, isFree = false): Promise<boolean> {
+  async reduce(decision: Decision, actual: ActualUnits, isFree = false): Promise<boolean> {
     const own = keptBy(decision)
     if (own) return this.#changeOwn(decision, settling(own, actual, isFree))
     const { request } = decision
@@ -321,11 +281,6 @@ export class ChargeLedger {
     this.#onChange(store, request, result)
     return result
   }
-}
-
-/** The actual units of a charge of which so many of one unit are refunded, per cell. */
-function lessOf(unit: QuotaUnit, back: readonly number[]): ActualUnits {
-  return (each, charged, c) => (each === unit ? charged - (back[c] as number) : undefined)
 }
 
 /** The units per cell by which the actual units exceed a charge. */

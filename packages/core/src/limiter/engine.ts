@@ -26,7 +26,7 @@ import {
   type Writable,
 } from '../store/store.js'
 import { noteUse, refuseOfOther } from '../util/copies.js'
-import { invalidPolicy } from '../util/errors.js'
+import { invalidPolicy, wrongPolicy } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
 import { FORMS } from '../util/option-hints.js'
 import { Parts } from '../util/parts.js'
@@ -36,8 +36,8 @@ import { PROCESS_TIMING, type Timing } from '../util/timing.js'
 import { refusePolluted } from '../util/validate.js'
 import { type MaybePromise, whenKnown } from '../util/when-known.js'
 import { type DecidedBy, type Decision, decisionOn, refusedBy } from '../verdict/decision.js'
-import { DECISION, served, type Verdict, verdictOf } from '../verdict/verdict.js'
-import { ChargeLedger } from './charge-ledger.js'
+import { DECISION, type Verdict, verdictOf } from '../verdict/verdict.js'
+import { ChargeLedger, type MakeMeter } from './charge-ledger.js'
 import type { EarlyBasis, EarlyDecisions } from './early-decisions.js'
 import { isUnavailable, LocalFallback, type MakeStore, type UnavailableOptions } from './fallback.js'
 import type { LimiterEmitter, RequestPath } from './limiter-emitter.js'
@@ -65,6 +65,8 @@ export interface LimiterFeature extends PolicyFeature {
 export interface EnginePart {
   /** Adds its terms to the request of a decision that is no peek. */
   readonly complete?: (request: Writable<StoreRequest>, policy: Policy<never>, options: DecisionOptions) => void
+  /** Makes the meters of verdicts. */
+  readonly meter?: MakeMeter
   /** What a user may give for a charge, in words, where that may be more than a verdict. */
   readonly chargeForm?: string
   /** Called when limits may have room again: those of a request, or any. */
@@ -137,8 +139,7 @@ export class Engine<Subject> {
       (by, request, result) => {
         if (by === store) this.#fallback.record(request, result)
       },
-      (decision, costs, op) => this.chargeMore(decision, costs, op),
-      (refusal, isCut) => this.conclude(isCut ? refusal : served(refusal), isCut),
+      (...args) => this.#makeMeter(...args),
       resets,
       document,
     )
@@ -234,6 +235,11 @@ export class Engine<Subject> {
   /** Whether the store has returned promises, as stores shared by processes do. */
   get isStoreAsync(): boolean {
     return this.#isStoreAsync
+  }
+
+  readonly #makeMeter: MakeMeter = (decision, ...args) => {
+    const make = this.#features.find((part) => part.meter)?.meter
+    return make ? make(decision, ...args) : wrongPolicy(`${this.policy.where}: meter: expected a limiter with meters`)
   }
 
   /** What users may give for a charge, where features add to that. */

@@ -1,4 +1,3 @@
-import type { Meter, MeterOptions } from '../features/meters/meter.js'
 import type { Units } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import type { Policy } from '../policy/policy.js'
@@ -15,6 +14,7 @@ import {
 } from '../store/store.js'
 import { SluiceError, show, wrongPolicy } from '../util/errors.js'
 import { type LimitReport, leftOf, reportsOf, unitsOf, useWithout } from './limit-report.js'
+import type { Meter, MeterOptions } from './meter.js'
 
 /** The kind of decision: by the store's state, by a list, or, while the store is away, by this process alone or nothing. */
 export type VerdictKind = 'decided' | 'listed' | 'unavailable'

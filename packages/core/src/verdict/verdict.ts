@@ -1,4 +1,3 @@
-import type { Meter, MeterOptions } from '../features/meters/meter.js'
 import type { Units } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { type Identity, identityIn } from '../store/identity.js'
@@ -19,6 +18,7 @@ import {
   type VerdictKind,
 } from './decision.js'
 import { INSPECT, type LimitReport, later, leftOf, queueDelay, spreadFor } from './limit-report.js'
+import type { Meter, MeterOptions } from './meter.js'
 
 /**
  * The reason of a refusal: over a limit, never admissible at this cost, on a deny list, blocked by hand, or banned for

@@ -21,7 +21,6 @@ import { knownOptions } from '../../util/validate.js'
 import { LIMITER_WARNINGS, type LimiterWarning, Warnings } from '../../util/warnings.js'
 import { type MaybePromise, whenKnown } from '../../util/when-known.js'
 import { DECISION, PARTS, type Verdict } from '../../verdict/verdict.js'
-import { withVerdict } from '../../verdict/verdict-of-several.js'
 import type { Limiter } from '../limiter.js'
 import { eitherDeny } from '../lists/list-step.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from '../options.js'
@@ -30,6 +29,7 @@ import { NOT_LIMITED } from '../queues/request-queues.js'
 import { NO_POLICIES, Passage, reportedIn, without } from './passage.js'
 import { policiesByHand } from './policies-by-hand.js'
 import type { MatchedPolicies, OptionsOfPolicies, PolicySource } from './policy-source.js'
+import { withVerdict } from './verdict-of-several.js'
 
 const OF_GUARDS: readonly string[] = ['name', 'consistency', 'charges']
 

@@ -1,5 +1,5 @@
 import { Transform } from 'node:stream'
-import type { Meter } from './meter.js'
+import type { Meter } from '../../verdict/meter.js'
 
 /** The streams of a meter. */
 export abstract class StreamMeter implements Meter {

@@ -1,13 +1,13 @@
-import type { Meter, MeterOptions } from '../features/meters/meter.js'
-import { StreamMeter } from '../features/meters/stream-meter.js'
-import { actualUnits, type Units } from '../policy/costs.js'
-import { entriesIn } from '../policy/given-identities.js'
-import type { ReadablePlan } from '../policy/plan.js'
-import type { QuotaUnit } from '../store/store.js'
-import { joinedIds } from '../util/charge-id.js'
-import { show } from '../util/errors.js'
-import { checkActualCost, maxToSettle, refuseRelaxed } from './decision.js'
-import { DECISION, NO_MARKS, PARTS, Verdict } from './verdict.js'
+import { actualUnits, type Units } from '../../policy/costs.js'
+import { entriesIn } from '../../policy/given-identities.js'
+import type { ReadablePlan } from '../../policy/plan.js'
+import type { QuotaUnit } from '../../store/store.js'
+import { joinedIds } from '../../util/charge-id.js'
+import { show } from '../../util/errors.js'
+import { checkActualCost, maxToSettle, refuseRelaxed } from '../../verdict/decision.js'
+import type { Meter, MeterOptions } from '../../verdict/meter.js'
+import { DECISION, NO_MARKS, PARTS, Verdict } from '../../verdict/verdict.js'
+import { StreamMeter } from '../meters/stream-meter.js'
 
 /**
  * The verdict on a request whose policies were decided one after the other, each with a charge of its own. It shows the last
