@@ -1,4 +1,4 @@
-import type { Limiter } from '../../limiter/limiter.js'
+import type { BasicLimiter } from '../../limiter/limiter.js'
 import type { Limit } from '../../policy/limits/limit.js'
 import type { RawResponse } from '../../request/context.js'
 import { arePermits } from '../../store/units.js'
@@ -13,7 +13,7 @@ export interface PermitHolder {
 }
 
 /** What changes permits. */
-export type PermitLimiter = Pick<Limiter, 'release' | 'renew'>
+export type PermitLimiter = Pick<BasicLimiter<never>, 'release' | 'renew'>
 
 /**
  * Makes the holder for the limits of a limiter that count permits. `concurrency` brings it, as no other limit needs it.
@@ -41,7 +41,7 @@ export interface HeldPermits {
 /** The holder of the permits of a limiter's limits; undefined where none counts permits. */
 export function permitsFor<Request>(
   where: string,
-  limiter: Limiter<Request>,
+  limiter: BasicLimiter<Request>,
   timing: Timing,
 ): PermitHolder | undefined {
   const limits = limiter.limits.filter(({ unit }) => arePermits(unit))
