@@ -269,6 +269,22 @@ test('a refund on a key that is dropped locally reaches Redis', async () => {
   expect(await leftOf(inProcess())).toBe(99)
 })
 
+test('a refund counts at once where only some of its limits are counted locally', async () => {
+  const everyone = keyed('all', () => 'everyone')
+  const limits = [
+    fixedWindow<string>({ limit: 5, window: '1h' }),
+    fixedWindow<string>({ limit: 9, window: '1h', key: everyone }),
+  ]
+  const here = inProcess({ limits, consistency: seldom, name: `partly-${key}` })
+  // Two keys make the limit for everyone busy, while Redis decides on each of them.
+  await here.consume(`${key}/0`)
+  const verdict = await here.consume(`${key}/1`)
+  await here.refund(`${key}/1`, verdict)
+  await consume(here, 2, `${key}/0`)
+  const { limits: left } = await here.peek(`${key}/0`)
+  expect(left.map(({ remaining }) => remaining)).toEqual([2, 6])
+})
+
 test('a refund of a decision that only Redis made reaches Redis', async () => {
   const here = inProcess()
   const [only] = (await consume(here, 1)) as [Verdict]
@@ -321,6 +337,20 @@ test('refusals by relaxed limits are strikes, and their ban holds in other proce
   const reasons = verdicts.map(({ allowed, reason }) => (allowed ? 'allowed' : reason))
   expect(reasons.slice(-4)).toEqual(['limited', 'limited', 'banned', 'banned'])
   await until('the ban holds', async () => (await elsewhere.consume(key)).reason === 'banned')
+})
+
+test('a ban that begins in the ms in which another was ended holds at once', async () => {
+  let now = 1_000_000_000
+  const store = redisStore(client, { timeout: 5000, clock: () => now })
+  stores.push(store)
+  const ban = { by: 'key', after: 2, within: '1h', for: ['1h'] } as const
+  const limits = [fixedWindow<string>({ limit: 3, window: 10 })]
+  const limiter = createLimiter({ name: 'ended', store, limits, ban, consistency: { syncEvery: 10 } })
+  await consume(limiter, 3)
+  await limiter.unblock(key)
+  await consume(limiter, 2)
+  now += 10
+  expect((await limiter.consume(key)).reason).toBe('banned')
 })
 
 test('charged refusals by a relaxed limit still count after a refund', async () => {

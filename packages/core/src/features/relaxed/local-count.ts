@@ -59,6 +59,11 @@ export abstract class LocalCount {
     }
   }
 
+  /** Refunds units where this process does not know what else is counted. */
+  refundLater(cost: number, receipt: number): void {
+    this.unsent.add(receipt, -cost)
+  }
+
   /** Whether there are unsent charges. */
   get hasUnsent(): boolean {
     return !this.unsent.isEmpty

@@ -98,6 +98,7 @@ export class Relaxed implements Layer {
           if (count) this.#delete(count)
         }
         return
+      case 'ban':
       case 'block':
       case 'unblock':
         for (const { counts } of this.#tables.values()) {
@@ -167,8 +168,8 @@ export class Relaxed implements Layer {
       (count, c) =>
         count ?? this.#countOfRepeatedRequest(tables[c] as CountTable, identityOf(plan, c, identities), plan),
     )
-    // A refusal that must be charged is charged here and sent later.
-    const sentOp = op === CHARGE && counts.every((count) => count !== undefined) ? CONSUME : op
+    // A refusal that must be charged is charged here and sent later, where Redis's count is known.
+    const sentOp = op === CHARGE && counts.every((count) => count?.observed) ? CONSUME : op
     // Decisions on local counts bypass the deny cache.
     const result = Promise.resolve(this.#next.decide({ ...request, op: sentOp, fresh: true }))
     const entries = counts.map((count, c): PendingUnits | undefined => {
@@ -233,23 +234,26 @@ export class Relaxed implements Layer {
     return resultOf((counts[0] as Count).now(), false, values, 0)
   }
 
-  /** Refunds units here if they are counted here, otherwise in Redis. */
+  /** Refunds the units of each count here if there is one, otherwise in Redis. */
   #refund(request: StoreRequest): StoreResult | Promise<StoreResult> {
     const { plan, costs } = request
     const charge = request.charge as StoreResult
     const counts = this.#countsOf(request)
-    if (!counts.every((count) => count?.isOpen)) {
-      for (const count of counts) if (count?.local.hasUnsent) this.#exchanges.now(count)
-      return this.#next.decide(request)
-    }
     const receipts = receiptsOf(plan, charge)
-    counts.forEach((count, c) => {
-      const cost = costs[c] as number
-      if (cost === 0) return
-      ;(count as Count).local.refund(cost, receipts[c] as number, (count as Count).now())
-      ;(count as Count).isUsed = true
+    const costsInRedis = costs.map((cost, c) => {
+      const count = counts[c]
+      if (!count) return cost
+      const receipt = receipts[c] as number
+      if (cost === 0) return 0
+      // Sent with the next exchange, which comes before the next decision by Redis.
+      if (!count.isOpen) count.local.refundLater(cost, receipt)
+      else {
+        count.local.refund(cost, receipt, count.now())
+        count.isUsed = true
+      }
+      return 0
     })
-    return charge
+    return costsInRedis.some((cost) => cost > 0) ? this.#next.decide({ ...request, costs: costsInRedis }) : charge
   }
 
   #countsOf({ plan, identities }: Pick<StoreRequest, 'plan' | 'identities'>): (Count | undefined)[] {
