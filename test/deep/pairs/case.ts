@@ -110,6 +110,8 @@ export type Event =
   | Do<'block', By & { readonly ms: number }>
   /** The store is away for a process, and is back. */
   | Do<'outage' | 'return', At>
+  /** All processes exchange their relaxed counts. */
+  | { readonly do: 'exchange' }
 
 export type Unavailable = { readonly decide: 'allow' | 'deny' } | { readonly share: number }
 

@@ -85,9 +85,9 @@ export class Count {
   /** The units that processes may hold by leases. */
   readonly #leased: number
   readonly #share: number
-  readonly #entries: Entry[] = []
+  protected readonly entries: Entry[] = []
   /** Whether a process has refunded units of others. Each refund may do so then. */
-  #isMixed = false
+  protected isMixed = false
   /** Whether units were charged that had no room. Processes spend those that they hold nevertheless: docs/leases.md, Costs. */
   #isExceeded = false
 
@@ -106,7 +106,7 @@ export class Count {
   /** What a reply of the store at this moment says. */
   known(now: number): Known {
     const copies = (of: 'most' | 'least') =>
-      this.#charges(of).flatMap((charge) => (charge.cost > 0 ? [{ ...charge }] : []))
+      this.charges(of).flatMap((charge) => (charge.cost > 0 ? [{ ...charge }] : []))
     return {
       at: now,
       room: this.room(now),
@@ -124,7 +124,7 @@ export class Count {
     const whole = capacityOf(this.limit)
     const { algorithm, anchor, window } = this.limit
     if (known.length === 0 || algorithm === 'concurrency' || whole === 0) return
-    const charges = isSure && this.#entries.length === 0 ? this.#leastOf(known, whole) : []
+    const charges = isSure && this.entries.length === 0 ? this.#leastOf(known, whole) : []
     for (const charge of charges) this.#add({ ...charge }, { ...charge, cost: 0 })
     if (units === 0) return
     let at = Math.max(...known.map((each) => each.at))
@@ -175,7 +175,7 @@ export class Count {
   }
 
   #add(least: Charge & { cost: number }, most: Charge & { cost: number }): void {
-    this.#entries.push({
+    this.entries.push({
       most,
       least,
       isPassed: true,
@@ -187,7 +187,7 @@ export class Count {
   }
 
   room(now: number): Range {
-    const most = this.#isExceeded && this.isLeased ? this.capacity : this.#loose(this.#charges('least'), now)
+    const most = this.#isExceeded && this.isLeased ? this.capacity : this.#loose(this.charges('least'), now)
     return [this.#room(this.#mostAt(now), now), most]
   }
 
@@ -198,14 +198,14 @@ export class Count {
 
   /** All charges, and the units that processes have taken and nobody has spent. */
   #mostAt(now: number): readonly Charge[] {
-    const charges = this.#charges('most')
+    const charges = this.charges('most')
     return this.#leased > 0 ? [...charges, { at: now, cost: this.#leased }] : charges
   }
 
   /** The time until there is room for so many units. */
   wait(now: number, units: number): Range {
     const until = (room: Room, charges: readonly Charge[]) => firstMs((ms) => room(charges, now + ms) >= units)
-    const least = this.#isExceeded && this.isLeased ? 0 : until(this.#loose, this.#charges('least'))
+    const least = this.#isExceeded && this.isLeased ? 0 : until(this.#loose, this.charges('least'))
     return [least, until(this.#room, this.#mostAt(now))]
   }
 
@@ -220,9 +220,9 @@ export class Count {
       mayBeForgiven: false,
       mayBeForgotten: false,
     }
-    const earlier = [...this.#entries]
+    const earlier = [...this.entries]
     this.#isExceeded ||= isDebt
-    this.#entries.push(entry)
+    this.entries.push(entry)
     if (isDebt && isBucket(this.limit) && this.#isFull(entry, now))
       for (const each of earlier) each.mayBeForgiven = true
     if (this.limit.algorithm === 'slidingLog') this.#trim(now)
@@ -261,11 +261,11 @@ export class Count {
   /** Refunds so many units of a charge, by the process that made it. */
   refund(entry: Entry, units: number, now: number, by: number): void {
     if (units === 0) return
-    const at = this.#entries.indexOf(entry)
-    this.#isMixed ||= at < 0 && entry.clearedBy !== undefined && entry.clearedBy !== by
-    if (this.#isMixed) this.#refundOthers(entry, units)
+    const at = this.entries.indexOf(entry)
+    this.isMixed ||= at < 0 && entry.clearedBy !== undefined && entry.clearedBy !== by
+    if (this.isMixed) this.refundOthers(entry, units)
     if (at < 0) return
-    const later = this.#entries.slice(at + 1)
+    const later = this.entries.slice(at + 1)
     let left = units
     // A log does not tell units of one ms apart. Where later units have replaced these, it may refund the later ones: docs/guarantees.md, Refunds and resets.
     const alike = this.limit.algorithm === 'slidingLog' ? later.filter(({ least }) => least.at === entry.least.at) : []
@@ -289,10 +289,10 @@ export class Count {
    * A process does not know of resets by others. Its refund of a charge that one has cleared may return units that were charged later:
    * docs/guarantees.md, Refunds and resets.
    */
-  #refundOthers({ least: { at } }: Entry, units: number): void {
+  protected refundOthers({ least: { at } }: Entry, units: number): void {
     const { algorithm, anchor } = this.limit
     // A log knows the ms of a charge.
-    const alike = this.#entries.filter(({ least }) => algorithm !== 'slidingLog' || least.at === at)
+    const alike = this.entries.filter(({ least }) => algorithm !== 'slidingLog' || least.at === at)
     if (algorithm === 'concurrency' || alike.length === 0) return
     if (anchor === 'first-request') throw new Undecided()
     for (const { least } of alike) least.cost = Math.max(0, least.cost - units)
@@ -327,20 +327,20 @@ export class Count {
   }
 
   reset(by: number | undefined): void {
-    for (const entry of this.#entries.splice(0)) entry.clearedBy = by
-    this.#isMixed = false
+    for (const entry of this.entries.splice(0)) entry.clearedBy = by
+    this.isMixed = false
     this.#isExceeded = false
   }
 
   /** A reset by the process that has charged has failed. */
   failReset(): void {
-    for (const entry of this.#entries) entry.mayBeForgotten = true
+    for (const entry of this.entries) entry.mayBeForgotten = true
   }
 
   /** In a log, units beyond the limit replace the oldest: docs/units.md, Settle the actual units. */
   #trim(now: number): void {
     for (const of of ['most', 'least'] as const) {
-      const young = this.#charges(of).filter(({ at }) => now - at < (this.limit.window as number))
+      const young = this.charges(of).filter(({ at }) => now - at < (this.limit.window as number))
       let over = young.reduce((sum, { cost }) => sum + cost, 0) - this.capacity
       for (const charge of young) {
         if (over <= 0) break
@@ -351,7 +351,8 @@ export class Count {
     }
   }
 
-  #charges(of: 'most' | 'least'): (Charge & { cost: number })[] {
-    return this.#entries.map((entry) => entry[of])
+  /** The charges as they count at most and at least. */
+  protected charges(of: 'most' | 'least'): (Charge & { cost: number })[] {
+    return this.entries.map((entry) => entry[of])
   }
 }

@@ -15,8 +15,10 @@ export interface Terms {
   /** Of the first case; each next case has the next seed. */
   readonly seed: number
   readonly events: number
-  /** A feature that no case has. */
-  readonly without?: Feature | undefined
+  /** Features that no case has together. */
+  readonly without?: readonly Feature[] | undefined
+  /** Makes timers due that exchange relaxed counts. */
+  readonly passTime?: (() => void) | undefined
 }
 
 export interface Explored {
@@ -26,22 +28,23 @@ export interface Explored {
 }
 
 /** Plays random cases. Rejects with the smallest program in which product and model disagree. */
-export async function explore({ ways, server, processes, makeStore, seed, events, without }: Terms): Promise<Explored> {
+export async function explore(terms: Terms): Promise<Explored> {
+  const { ways, server, processes, makeStore, seed, events, without, passTime } = terms
   const met = new Map<string, number>()
   let played = 0
   for (let next = seed; played < events; next++) {
     const of = caseOf(next, ways, { ...(server && { server }), ...(processes && { processes }) })
-    if (without && HAS[without](of)) continue
+    if (without?.every((feature) => HAS[feature](of))) continue
     const reasons = rejectionsOf(of)
     try {
-      const steps = await run(of, makeStore)
+      const steps = await run(of, makeStore, passTime)
       played += steps
       // Rejections of methods come with their calls, if there are any that do something.
       if (reasons.length > 0) continue
       note(of, steps, met)
     } catch (error) {
       const isExpected = error instanceof Rejected && reasons.some((reason) => error.message.includes(reason))
-      if (!isExpected) throw await smallest(next, of, error as Error, makeStore)
+      if (!isExpected) throw await smallest(next, of, error as Error, terms)
     }
   }
   return { events: played, met }
@@ -57,10 +60,10 @@ function note(of: Case, events: number, met: Map<string, number>): void {
   }
 }
 
-async function smallest(seed: number, of: Case, first: Error, makeStore: Terms['makeStore']): Promise<Error> {
+async function smallest(seed: number, of: Case, first: Error, { makeStore, passTime }: Terms): Promise<Error> {
   let last = first
   const fails = async (candidate: Case) => {
-    const error = await run(candidate, makeStore).then(
+    const error = await run(candidate, makeStore, passTime).then(
       () => undefined,
       (error: Error) => error,
     )

@@ -177,6 +177,10 @@ class Generator {
       () => ({ do: 'peek', ...this.#request(of), client }),
     ]
     const status = () => this.#one([200, 302, 401, 404, 429, 500])
+    if (of.processes && of.policies.some(({ consistency }) => consistency)) {
+      const exchange = (): Event => ({ do: 'exchange' })
+      others.push(exchange, exchange, exchange)
+    }
     if (of.unavailable) {
       const turn = (): Event => ({ do: this.#one(['outage', 'return']) })
       others.push(turn, turn, turn)

@@ -3,6 +3,7 @@ import { type Case, costIn, type LimitOf, limitsOf, type PolicyOf, type Request,
 import { Count, type Entry, type Range, Undecided } from './count.js'
 import type { Expected, LimitExpected } from './expected.js'
 import { Outages, REFUSED_IN_OUTAGE } from './outages.js'
+import { RelaxedCount } from './relaxed-count.js'
 
 /**
  * What a client may get, by docs/guarantees.md and the pages of the features: the least and the most. It shares no code with the
@@ -56,16 +57,20 @@ export class Model {
   /** The process of the present event. */
   process = 0
   readonly outages: Outages
+  readonly #hasOutages: boolean
   readonly #case: Case
   readonly #counts = new Map<string, Count>()
   readonly #bans = new Map<string, BanOracle>()
   readonly #blocks = new Map<string, { readonly until: number; readonly at: number; readonly by: number }>()
   readonly #held: Held[] = []
+  /** The processes that have barred clients since the last exchange. */
+  readonly #barring = new Map<string, number>()
 
   constructor(of: Case, now: number) {
     this.#case = of
     this.now = now
     this.outages = new Outages(of)
+    this.#hasOutages = of.events.some((event) => event.do === 'outage')
   }
 
   get #isAway(): boolean {
@@ -130,6 +135,9 @@ export class Model {
     const decided = (proceeds ? deciding : refusing === undefined ? [] : [refusing]).map((p) =>
       this.#decide(request, p, proceeds),
     )
+    if (refusing !== undefined) {
+      for (const p of [...deciding, ...reporting]) if (p !== refusing) this.#chargeForMoment(request, p)
+    }
     // Charged even where others refuse: docs/policies.md, Several policies on a request.
     const reported = reporting
       .filter((p) => refusing === undefined || 'mode' in (this.#policy(p).enforce ?? {}))
@@ -139,6 +147,11 @@ export class Model {
     for (const p of this.#case.policies.keys())
       if (this.#applies(p, request)) this.#note(this.#countsOf(p, request), false)
     return { held: this.#hold(request, charges), expected: [...decided, ...reported][0]?.expected }
+  }
+
+  #chargeForMoment(request: Request, p: number): void {
+    for (const { count, cost } of this.#isAway ? [] : this.#needs(this.#policy(p), p, request))
+      if (count instanceof RelaxedCount && cost > 0) count.chargeForMoment(this.now, cost)
   }
 
   #hold(by: Request, charges: readonly Charged[]): Held {
@@ -377,7 +390,14 @@ export class Model {
     this.outages.ban(this.process, p, client)?.reset()
   }
 
+  /** All processes have exchanged their relaxed counts. */
+  exchange(): void {
+    for (const count of this.#counts.values()) if (count instanceof RelaxedCount) count.exchange()
+    this.#barring.clear()
+  }
+
   block(client: string, ms: number): void {
+    this.#barring.set(client, this.process)
     // A block from all policies of a document replaces no ban of one of them: docs/bans.md, End a ban.
     if (this.#case.way !== 'document') this.#ban(this.#policy(0), 0, client)?.block()
     this.#blocks.set(client, { until: this.now + ms, at: this.now, by: this.process })
@@ -395,6 +415,7 @@ export class Model {
     const policy = this.#policy(p)
     if (this.#isAway) return this.outages.ban(this.process, p, client)?.strike(this.now, 1)
     if (this.#isBlocked(client)) return undefined
+    this.#barring.set(client, this.process)
     return this.#ban(policy, p, client)?.strike(this.now, 1)
   }
 
@@ -425,7 +446,7 @@ export class Model {
 
   /** The process has had a reply about these counts. `isSure`: for certain. */
   #note(counts: readonly Count[], isSure = true): void {
-    if (this.#isAway || !this.outages.isLocal) return
+    if (!this.#hasOutages || this.#isAway || !this.outages.isLocal) return
     for (const count of counts) this.outages.note(this.process, count, isSure, this.now)
   }
 
@@ -461,6 +482,9 @@ export class Model {
     const lease = this.#case.processes === undefined ? undefined : limitsOf(policy)[0]?.lease
     // A process may spend the units of its lease: docs/leases.md, Costs.
     if (lease && until > this.now && by !== this.process && this.now < at + lease.ttl) throw new Undecided()
+    // Until the next exchange: docs/relaxed-counting.md, How a process decides.
+    const isUnseen = (this.#barring.get(client) ?? this.process) !== this.process
+    if (isUnseen && policy.consistency && (this.#case.processes ?? 0) > 1) throw new Undecided()
     const ban = this.#ban(policy, p, client)?.holds(this.now)
     const latest = Math.max(until, ban?.until ?? 0)
     if (latest <= this.now) return undefined
@@ -476,6 +500,7 @@ export class Model {
     // Only this process knows it: docs/when-redis-fails.md, Other operations.
     const bans = this.#isAway ? this.outages.ban(this.process, p, client) : this.#ban(policy, p, client)
     const ban = bans?.strike(this.now, 1)
+    if (bans) this.#barring.set(client, this.process)
     if (!ban) return undefined
     return { allowed: false, reason: 'banned', retryAfterMs: [ban.until - this.now, ban.until - this.now] }
   }
@@ -492,10 +517,16 @@ export class Model {
       const { key = 'client' } = limit
       const value = key === 'everyone' ? EVERYONE : (request[key] as string)
       const id = [p, tier, l, value].join(' ')
-      const count = this.#counts.get(id) ?? new Count(id, limit, value, this.#case.processes)
+      const count = this.#counts.get(id) ?? this.#makeCount(id, policy, limit, value)
       this.#counts.set(id, count)
       return count
     })
+  }
+
+  #makeCount(id: string, { consistency }: PolicyOf, limit: LimitOf, value: string): Count {
+    const { processes = 0 } = this.#case
+    if (consistency && processes > 1) return new RelaxedCount(id, limit, value, () => this.process)
+    return new Count(id, limit, value, processes)
   }
 
   #needs(policy: PolicyOf, p: number, request: Request): Need[] {

@@ -114,6 +114,7 @@ function stepsOf(event: Event, of: Case): string[] {
       `now += ${event.ms === 'retry' ? `0 // retryAfterMs of the last verdict, less ${event.early ?? 0}` : event.ms}`,
     ]
   if (event.do === 'outage' || event.do === 'return') return [`store.isAway = ${event.do === 'outage'}`]
+  if (event.do === 'exchange') return [`// all processes exchange their relaxed counts`]
   if (event.do === 'request') {
     const asked = `await ask(${text(requestOf(event))})`
     return [event.times === undefined ? asked : `for (let n = 0; n < ${event.times}; n++) ${asked}`]

@@ -43,8 +43,8 @@ type Responding = Extract<Event, { do: 'end' | 'begin' | 'leave' }>
 /** Makes the store of a process. The first one has no state. */
 export type MakeStore = (clock: () => number, process: number) => Store | Promise<Store>
 
-/** Plays a case. Resolves to the number of its steps. */
-export async function run(of: Case, makeStore: MakeStore): Promise<number> {
+/** Plays a case. `passTime`: makes timers due that exchange relaxed counts. Resolves to the number of its steps. */
+export async function run(of: Case, makeStore: MakeStore, passTime?: () => void): Promise<number> {
   const model = new Model(of, START)
   const closing: { close(): Promise<void> }[] = []
   const processes: Process[] = []
@@ -57,7 +57,7 @@ export async function run(of: Case, makeStore: MakeStore): Promise<number> {
       closing.push(product)
       processes.push({ product, store })
     }
-    const player = new Player(of, processes, model)
+    const player = new Player(of, processes, model, passTime)
     for (const [i, event] of of.events.entries()) {
       try {
         await player.play(event, of.events[i + 1])
@@ -96,9 +96,11 @@ class Player {
   readonly #model: Model
   readonly #admitted: Admitted[] = []
   readonly #exchanges: Exchanges | undefined
+  readonly #passTime: (() => void) | undefined
   #last: Verdict | undefined
 
-  constructor(of: Case, processes: readonly Process[], model: Model) {
+  constructor(of: Case, processes: readonly Process[], model: Model, passTime: (() => void) | undefined) {
+    this.#passTime = passTime
     this.#of = of
     this.#processes = processes
     this.#model = model
@@ -128,6 +130,8 @@ class Player {
         else model.outages.end(model.process)
         return
       }
+      case 'exchange':
+        return this.#exchangeCounts()
       case 'reset':
       case 'block':
       case 'unblock':
@@ -204,6 +208,21 @@ class Player {
     }
   }
 
+  /** Twice, as one process learns of another when both have made an exchange. */
+  async #exchangeCounts(): Promise<void> {
+    if (!this.#passTime) return
+    const other: Request = { client: 'zoe', tenant: 't3', tier: 'free', priority: 0, cost: 1 }
+    for (const _ of ['sent', 'taken over']) {
+      this.#passTime()
+      for (const at of this.#processes.keys()) {
+        this.#enter({ at })
+        // Its reply comes after those of the exchange.
+        for (const p of this.#of.policies.keys()) await this.#product.peek(other, p)
+      }
+    }
+    this.#model.exchange()
+  }
+
   async #byHand(event: Extract<Event, { do: 'reset' | 'block' | 'unblock' | 'strike' }>): Promise<void> {
     const { product } = this.#enter(event)
     const { limiter } = product
@@ -229,7 +248,7 @@ class Player {
   }
 
   async #change(
-    event: Exclude<Event, { client?: string } | { do: 'wait' | 'request' | 'peek' | 'outage' | 'return' }>,
+    event: Exclude<Event, { client?: string } | { do: 'wait' | 'request' | 'peek' | 'outage' | 'return' | 'exchange' }>,
     one: Admitted,
   ) {
     const { held, decided, request } = one
