@@ -134,6 +134,8 @@ export interface Case {
   readonly policies: readonly PolicyOf[]
   /** How long charges can be changed by their ids. */
   readonly keep?: number
+  /** Whether the stores have a deny cache. */
+  readonly denyCache?: boolean
   /** How requests are decided while the store is away. */
   readonly unavailable?: Unavailable
   readonly events: readonly Event[]

@@ -110,7 +110,7 @@ export class Count {
     return {
       at: now,
       room: this.room(now),
-      resetMs: this.wait(now, this.capacity),
+      resetMs: isBucket(this.limit) || this.limit.anchor ? this.wait(now, this.capacity) : [0, 0],
       most: copies('most'),
       least: copies('least'),
     }

@@ -9,6 +9,8 @@ export interface Expected {
   readonly kind?: 'unavailable'
   readonly retryAfterMs?: Range | undefined
   readonly delayMs?: Range
+  /** Of a refusal that may have the numbers of an earlier one. */
+  readonly isRepeated?: true
   /** Of each limit. None where a block, a ban or a list decides. */
   readonly limits?: readonly LimitExpected[]
 }

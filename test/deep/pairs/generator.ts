@@ -44,7 +44,15 @@ class Generator {
         { share: 0.3 },
       ]),
     )
-    const made = { way, policies, ...(keep !== undefined && { keep }), ...(unavailable && { unavailable }), ...where }
+    const hasCache = where.processes !== undefined && this.#isOne(3)
+    const made = {
+      way,
+      policies,
+      ...(keep !== undefined && { keep }),
+      ...(unavailable && { unavailable }),
+      ...(hasCache && { denyCache: true }),
+      ...where,
+    }
     const { processes = 1 } = where
     const at = () => (processes > 1 ? { at: this.#below(processes) } : {})
     return { ...made, events: this.#times(4 + this.#below(30), () => ({ ...this.#event(made), ...at() })) }

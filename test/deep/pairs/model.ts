@@ -4,6 +4,7 @@ import { Count, type Entry, type Range, Undecided } from './count.js'
 import type { Expected, LimitExpected } from './expected.js'
 import { Outages, REFUSED_IN_OUTAGE } from './outages.js'
 import { RelaxedCount } from './relaxed-count.js'
+import { areAlike, Repeats } from './repeats.js'
 
 /**
  * What a client may get, by docs/guarantees.md and the pages of the features: the least and the most. It shares no code with the
@@ -58,6 +59,7 @@ export class Model {
   process = 0
   readonly outages: Outages
   readonly #hasOutages: boolean
+  readonly #repeats: Repeats
   readonly #case: Case
   readonly #counts = new Map<string, Count>()
   readonly #bans = new Map<string, BanOracle>()
@@ -70,6 +72,7 @@ export class Model {
     this.#case = of
     this.now = now
     this.outages = new Outages(of)
+    this.#repeats = new Repeats(of)
     this.#hasOutages = of.events.some((event) => event.do === 'outage')
   }
 
@@ -81,7 +84,10 @@ export class Model {
   mayProceed(request: Request): boolean | undefined {
     const all = this.#deciding(request)
     if (all === 'invalid') return false
-    const allowed = all.map((p) => this.expect(request, p).allowed)
+    const allowed = all.map((p) => {
+      const exact = this.expect(request, p).allowed
+      return exact && this.#repeated(request, p).makesRoom ? undefined : exact
+    })
     return allowed.includes(false) ? false : allowed.includes(undefined) ? undefined : true
   }
 
@@ -127,7 +133,7 @@ export class Model {
     const refusing = proceeds
       ? undefined
       : (deciding.find((p) => this.expect(request, p).allowed === false) ??
-        deciding.find((p) => this.expect(request, p).allowed === undefined))
+        deciding.find((p) => this.expect(request, p).allowed === undefined || this.#repeated(request, p).makesRoom))
     // No page says which of those decided later is the first, and it alone counts a strike.
     const later = deciding.filter((p) => this.#isLater(p) && this.expect(request, p).allowed !== true)
     if (refusing !== undefined && this.#isLater(refusing) && later.length > 1 && later.some((p) => this.#policy(p).ban))
@@ -141,7 +147,10 @@ export class Model {
     // Charged even where others refuse: docs/policies.md, Several policies on a request.
     const reported = reporting
       .filter((p) => refusing === undefined || 'mode' in (this.#policy(p).enforce ?? {}))
-      .map((p) => this.#decide(request, p, this.expect(request, p).allowed ?? known(isAllowed)))
+      .map((p) => {
+        const exact = this.#repeated(request, p).makesRoom ? undefined : this.expect(request, p).allowed
+        return this.#decide(request, p, exact ?? known(isAllowed))
+      })
     const charges = [...(proceeds ? decided : []), ...reported].flatMap(({ charges }) => charges)
     // The reply of the store may tell of the limits of all policies.
     for (const p of this.#case.policies.keys())
@@ -193,17 +202,51 @@ export class Model {
     }
   }
 
+  /** What a process may repeat of a refusal. */
+  #repeated(request: Request, p: number): { makesRoom: boolean; changes: boolean } {
+    const policy = this.#policy(p)
+    if (this.#isAway) return { makesRoom: false, changes: false }
+    return this.#repeats.find(this.process, policy, request, this.#costsOf(request, p), this.now)
+  }
+
+  #costsOf(request: Request, p: number): string {
+    return this.#needs(this.#policy(p), p, request)
+      .map(({ cost, need, reserved }) => `${cost} ${need} ${reserved}`)
+      .join()
+  }
+
   /** Counts the decision of one policy. */
   #decide(request: Request, p: number, isAllowed: boolean): { charges: readonly Charged[]; expected: Expected } {
+    const exact = this.expect(request, p)
+    const isListed = exact.delayMs === undefined && exact.retryAfterMs === undefined
+    if (isAllowed || isListed || this.#isAway) return this.#decideExactly(request, p, isAllowed)
+    const { makesRoom, changes } = this.#repeated(request, p)
+    const policy = this.#policy(p)
+    if ((makesRoom || changes) && policy.ban && exact.delayMs !== undefined && exact.allowed === false)
+      throw new Undecided()
+    const isRepeated = makesRoom && exact.allowed !== false
+    if (!isRepeated)
+      this.#repeats.note(
+        this.process,
+        policy,
+        request,
+        this.#costsOf(request, p),
+        exact.delayMs !== undefined,
+        this.now,
+      )
+    if (!isRepeated && !changes) return this.#decideExactly(request, p, isAllowed)
+    const refused = this.#needs(policy, p, request).map(({ count, unit }) => refusedBy(policy, count, unit))
+    return { charges: isReported(policy) ? refused : [], expected: { allowed: false, isRepeated: true } }
+  }
+
+  #decideExactly(request: Request, p: number, isAllowed: boolean): { charges: readonly Charged[]; expected: Expected } {
     const policy = this.#policy(p)
     const before = this.expect(request, p)
     const isByLimits = before.delayMs !== undefined
     const isListed = !isByLimits && before.retryAfterMs === undefined
     if (isListed) return { charges: [], expected: before }
     const needs = this.#needs(policy, p, request)
-    const refused = needs.map(({ count, unit }) => {
-      return { policy, count, unit, units: 0, entry: undefined, isRefused: true, isDone: false, isClosed: false }
-    })
+    const refused = needs.map(({ count, unit }) => refusedBy(policy, count, unit))
     if (!isByLimits) return { charges: isReported(policy) ? refused : [], expected: before }
     const isPossible = before.reason !== 'impossible'
     const isCharged = isAllowed || (policy.onDeny === 'charge' && isPossible)
@@ -265,6 +308,7 @@ export class Model {
 
   #debit(held: Held, charged: Charged, units: number): void {
     charged.count.charge(this.now, units, true)
+    this.#didOwn(held)
     this.#noteChange(held, charged)
   }
 
@@ -375,12 +419,14 @@ export class Model {
 
   /** Forgets what a client has used, in every tier: the limits that count clients. */
   reset(client: string): void {
+    this.#didTo(client)
     this.#reset([...this.#counts.values()].filter(({ identity }) => identity === client))
     this.#case.policies.forEach((_, p) => this.#resetStrikes(p, client))
   }
 
   /** Forgets what all identities of a request have used in its tier. */
   resetAll(request: Request): void {
+    this.#repeats.did(this.process, true)
     this.#reset(this.#countsOf(0, request))
     if (request.client !== undefined) this.#resetStrikes(0, request.client)
   }
@@ -398,12 +444,14 @@ export class Model {
 
   block(client: string, ms: number): void {
     this.#barring.set(client, this.process)
+    this.#didTo(client)
     // A block from all policies of a document replaces no ban of one of them: docs/bans.md, End a ban.
     if (this.#case.way !== 'document') this.#ban(this.#policy(0), 0, client)?.block()
     this.#blocks.set(client, { until: this.now + ms, at: this.now, by: this.process })
   }
 
   unblock(client: string): void {
+    this.#didTo(client)
     this.#blocks.delete(client)
     this.#case.policies.forEach((policy, p) => {
       this.#ban(policy, p, client)?.unblock()
@@ -416,6 +464,7 @@ export class Model {
     if (this.#isAway) return this.outages.ban(this.process, p, client)?.strike(this.now, 1)
     if (this.#isBlocked(client)) return undefined
     this.#barring.set(client, this.process)
+    this.#repeats.did(this.process, false)
     return this.#ban(policy, p, client)?.strike(this.now, 1)
   }
 
@@ -547,8 +596,23 @@ export class Model {
     })
   }
 
+  /** A process has changed the charge of a request. */
+  #didOwn({ by, charges }: Held): void {
+    this.#repeats.did(this.process, true)
+    this.#repeats.drop(this.process, (refusal) => {
+      return areAlike(refusal.policy, refusal.by, by) && charges.some(({ policy }) => policy === refusal.policy)
+    })
+  }
+
+  /** A process has changed what a client may do. */
+  #didTo(client: string): void {
+    this.#repeats.did(this.process, true)
+    this.#repeats.drop(this.process, (refusal) => refusal.by.client === client)
+  }
+
   #charge(policy: PolicyOf, { count, unit, cost }: Need, isAllowed: boolean): Charged {
     // A refused request is not in flight.
+    this.#repeats.did(this.process, false)
     const units = isAllowed || unit !== 'concurrent-requests' ? cost : 0
     const entry = units > 0 ? count.charge(this.now, units) : undefined
     return { policy, count, unit, units, entry, isRefused: false, isDone: false, isClosed: false }
@@ -558,6 +622,7 @@ export class Model {
     const { count, entry } = charged
     if (!entry || this.#isUnknown(held)) return
     count.refund(entry, units, this.now, held.process)
+    this.#didOwn(held)
     if (units > 0) this.#noteChange(held, charged)
   }
 
@@ -568,6 +633,10 @@ export class Model {
       .map(({ count }) => count.wait(this.now, count.capacity))
     return [Math.max(0, ...waits.map(([least]) => least)), Math.max(0, ...waits.map(([, most]) => most))]
   }
+}
+
+function refusedBy(policy: PolicyOf, count: Count, unit: string): Charged {
+  return { policy, count, unit, units: 0, entry: undefined, isRefused: true, isDone: false, isClosed: false }
 }
 
 function fitsEver({ count, need, reserved }: Need): boolean {

@@ -5,7 +5,7 @@ import { byEffort } from '../../support/effort.js'
 import { insist } from '../../support/outages.js'
 import { startCluster } from '../../support/redis-cluster.js'
 import { redisForTests } from '../../support/redis-for-tests.js'
-import type { Way } from './case.js'
+import type { Case, Way } from './case.js'
 import { type Explored, explore } from './explore.js'
 import { caseWith, FEATURES, type Feature, isOption, REJECTED, rejectionsOf } from './features.js'
 import { productOf } from './product.js'
@@ -29,28 +29,27 @@ afterAll(async () => {
 })
 await ofCluster.ready
 
-// A refusal from the deny cache reports other limits as they were, up to a second earlier.
-const ON_REDIS = { timeout: 5000, denyCache: false } as const
+const optionsOf = ({ denyCache = false }: Case, clock: () => number) => ({ timeout: 5000, denyCache, clock })
 
 const STORES = {
   memory: (clock: () => number) => memoryStore({ clock }),
-  async Redis(clock: () => number) {
+  async Redis(clock: () => number, _process: number, of: Case) {
     await client.flushall()
-    return insist(redisStore(client, { ...ON_REDIS, clock }))
+    return insist(redisStore(client, optionsOf(of, clock)))
   },
-  async 'three processes on Redis'(clock: () => number, process: number) {
+  async 'three processes on Redis'(clock: () => number, process: number, of: Case) {
     if (process === 0) await client.flushall()
-    return insist(redisStore(others[process - 1]?.client ?? client, { ...ON_REDIS, clock }))
+    return insist(redisStore(others[process - 1]?.client ?? client, optionsOf(of, clock)))
   },
-  async 'a cluster'(clock: () => number) {
+  async 'a cluster'(clock: () => number, _process: number, of: Case) {
     await cluster.flush()
-    return insist(redisStore(ofCluster.client, { ...ON_REDIS, clock }))
+    return insist(redisStore(ofCluster.client, optionsOf(of, clock)))
   },
 }
 
 /** The events to try. Each on Redis is a round trip, and requests that wait for the outcome of others wait for a ms. */
 const EVENTS: Record<keyof typeof STORES, Record<Way, number>> = {
-  memory: { limiter: 12_000, rateLimit: 5000, document: 3000 },
+  memory: { limiter: 10_000, rateLimit: 4500, document: 3000 },
   Redis: { limiter: 1200, rateLimit: 600, document: 600 },
   'three processes on Redis': { limiter: 1000, rateLimit: 500, document: 500 },
   'a cluster': { limiter: 600, rateLimit: 300, document: 300 },

@@ -30,7 +30,7 @@ function headOf(of: Case): string[] {
     "import { EventEmitter } from 'node:events'",
     '',
     'let now = 20_000 * 86_400_000',
-    'const made = core.memoryStore({ clock: () => now }) // or core.redisStore(client, { clock: () => now, denyCache: false })',
+    `const made = core.memoryStore({ clock: () => now }) // or core.redisStore(client, { clock: () => now, denyCache: ${of.denyCache ?? false} })`,
     HAS.outages(of)
       ? 'const store = withOutages(made) // of test/deep/pairs/store-that-fails.ts'
       : 'const store = made',

@@ -34,7 +34,7 @@ function nth(all: Iterable<Json>, n: number): Json | undefined {
 
 /** Fields that may be left out. */
 const OPTIONAL = new Set(
-  'unavailable keep lease sharedTurns at raw behind upgrade onDeny ban count enforce allow deny anonymous times unit estimate reserve key anchor style queue byId early total tokens cents requests concurrent-requests'.split(
+  'unavailable denyCache keep lease sharedTurns at raw behind upgrade onDeny ban count enforce allow deny anonymous times unit estimate reserve key anchor style queue byId early total tokens cents requests concurrent-requests'.split(
     ' ',
   ),
 )
