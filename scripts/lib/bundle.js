@@ -14,6 +14,12 @@ export const PROGRAMS = {
 app.register(rateLimit, { limit: 100, window: '1m' })`,
   'without HTTP, in memory': `import { createLimiter } from '@sluice/core'
 globalThis.limiter = createLimiter({ limit: 100, window: '1m' })`,
+  'Express, lean, in memory': `import { withFeatures } from '@sluice/express/lean'
+app.use(withFeatures().rateLimit({ limit: 100, window: '1m' }))`,
+  'Express, lean with bans, in memory': `import { bans, withFeatures } from '@sluice/express/lean'
+app.use(withFeatures(bans).rateLimit({ limit: 100, window: '1m', ban: { after: 5, within: '10m', for: ['1m'] } }))`,
+  'lean, without HTTP, in memory': `import { withFeatures } from '@sluice/core/lean'
+globalThis.limiter = withFeatures().createLimiter({ limit: 100, window: '1m' })`,
 }
 
 /** @param {string} adapter @param {string} options beside the limit */

@@ -38,15 +38,16 @@ export const ROOMS = {
     inner: {
       features: {
         rooms: {
-          queues: [],
-          meters: [],
-          bodies: ['meters'],
-          outcomes: ['bodies'],
-          lists: ['meters'],
-          bans: ['lists', 'outcomes'],
-          charges: [],
+          lean: [],
+          queues: ['lean'],
+          meters: ['lean'],
+          bodies: ['lean', 'meters'],
+          outcomes: ['lean', 'bodies'],
+          lists: ['lean', 'meters'],
+          bans: ['lean', 'lists', 'outcomes'],
+          charges: ['lean'],
           leases: [],
-          relaxed: [],
+          relaxed: ['lean'],
           offenders: [],
           records: ['lists', 'bans', 'offenders'],
           documents: ['meters', 'lists', 'outcomes', 'charges', 'queues'],
@@ -114,7 +115,7 @@ export const ROOMS = {
 }
 
 const ADAPTER =
-  'An adapter is glue: it imports @sluice/core and @sluice/core/http, node: modules and its own framework.'
+  'An adapter is glue: it imports @sluice/core, its entries http, lean and features, node: modules and its own framework.'
 const NO_ADAPTER = '@sluice/core/http is for adapters: what our other packages need is in @sluice/core/internal.'
 
 /** @type {Record<string, { only?: readonly string[], never?: readonly string[], why: string }>} what packages import of others */
@@ -135,9 +136,25 @@ export const OUTSIDE = {
   prometheus: { never: ['@sluice/core/http'], why: NO_ADAPTER },
   otel: { never: ['@sluice/core/http'], why: NO_ADAPTER },
   testing: { never: ['@sluice/core/http'], why: NO_ADAPTER },
-  express: { only: ['@sluice/core', '@sluice/core/http', 'express'], why: ADAPTER },
-  koa: { only: ['@sluice/core', '@sluice/core/http', 'koa'], why: ADAPTER },
-  fastify: { only: ['@sluice/core', '@sluice/core/http', 'fastify', 'fastify-plugin'], why: ADAPTER },
+  express: {
+    only: ['@sluice/core', '@sluice/core/http', '@sluice/core/features', '@sluice/core/lean', 'express'],
+    why: ADAPTER,
+  },
+  koa: {
+    only: ['@sluice/core', '@sluice/core/http', '@sluice/core/features', '@sluice/core/lean', 'koa'],
+    why: ADAPTER,
+  },
+  fastify: {
+    only: [
+      '@sluice/core',
+      '@sluice/core/http',
+      '@sluice/core/features',
+      '@sluice/core/lean',
+      'fastify',
+      'fastify-plugin',
+    ],
+    why: ADAPTER,
+  },
   nestjs: {
     only: [
       '@sluice/core',

@@ -1,5 +1,5 @@
 import type { LimitForm, RateLimitOptions, Verdict } from '@sluice/core'
-import { createGuard, enforce, type Guard, refuseUncalled } from '@sluice/core/http'
+import { type BasicGuard, createGuard, enforce, type Guard, refuseUncalled } from '@sluice/core/http'
 import type { NextFunction, Request, RequestHandler, Response } from 'express'
 import { ExpressContext } from './context.js'
 import { enforcingExpress } from './enforcing.js'
@@ -30,7 +30,11 @@ export type RateLimitHandler = RequestHandler &
  */
 export function rateLimit(options: ExpressRateLimitOptions & LimitForm, ...uncalled: never[]): RateLimitHandler {
   refuseUncalled('rateLimit({ limit: 100, window: "1m" })', uncalled)
-  const guard = createGuard(options)
+  return limitingExpress(createGuard(options))
+}
+
+/** The middleware of a guard. */
+export function limitingExpress<Deciding extends BasicGuard<Request>>(guard: Deciding) {
   const express = enforcingExpress(guard.requestProperty)
 
   // By a key: bundlers rename a function inside another of its name.
@@ -40,6 +44,6 @@ export function rateLimit(options: ExpressRateLimitOptions & LimitForm, ...uncal
     },
   }
 
-  const { limiter } = guard
+  const limiter: Deciding['limiter'] = guard.limiter
   return Object.assign(named.rateLimit, { limiter, resetKey: limiter.resetKey.bind(limiter) as never })
 }

@@ -1,5 +1,5 @@
 import type { RateLimitOptions } from '@sluice/core'
-import { createGuard, enforce, type Guard } from '@sluice/core/http'
+import { type BasicGuard, createGuard, enforce, type Guard } from '@sluice/core/http'
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
 import { FastifyContext } from './context.js'
 import { enforcingFastify } from './enforcing.js'
@@ -13,7 +13,11 @@ export interface RateLimitHook extends Pick<Guard<FastifyRequest>, 'limiter'> {
 
 /** @throws SluiceError `INVALID_POLICY`; what goes wrong with a request is handed to Fastify's error handler */
 export function rateLimitHook(options: FastifyRateLimitOptions): RateLimitHook {
-  const guard = createGuard(options)
+  return limitingFastify(createGuard(options))
+}
+
+/** The hook of a guard. */
+export function limitingFastify<Deciding extends BasicGuard<FastifyRequest>>(guard: Deciding) {
   const fastify = enforcingFastify(guard.requestProperty)
 
   // With a callback and not async: most requests are decided without waiting for anything.
@@ -24,7 +28,7 @@ export function rateLimitHook(options: FastifyRateLimitOptions): RateLimitHook {
     },
   }
 
-  return Object.assign(named.rateLimit, { limiter: guard.limiter })
+  return Object.assign(named.rateLimit, { limiter: guard.limiter as Deciding['limiter'] })
 }
 
 /** The last argument of a hook: of the four hooks, `preParsing` takes the body before it. */

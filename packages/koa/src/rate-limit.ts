@@ -2,6 +2,7 @@ import { Stream } from 'node:stream'
 import type { LimitForm, RateLimitOptions, Verdict } from '@sluice/core'
 import {
   asFailure,
+  type BasicGuard,
   createGuard,
   type Guard,
   holdPermitsUntil,
@@ -33,7 +34,11 @@ export type RateLimitMiddleware = Middleware & Pick<Guard<Context>, 'limiter'>
  */
 export function rateLimit(options: KoaRateLimitOptions & LimitForm, ...uncalled: never[]): RateLimitMiddleware {
   refuseUncalled('rateLimit({ limit: 100, window: "1m" })', uncalled)
-  const guard = createGuard(options)
+  return limitingKoa(createGuard(options))
+}
+
+/** The middleware of a guard. */
+export function limitingKoa<Deciding extends BasicGuard<Context>>(guard: Deciding) {
   const { requestProperty: property } = guard
   const goOn = guard.holdsPermits ? goOnHolding : goOnFreely
 
@@ -53,7 +58,7 @@ export function rateLimit(options: KoaRateLimitOptions & LimitForm, ...uncalled:
     },
   }
 
-  return Object.assign(named.rateLimit, { limiter: guard.limiter })
+  return Object.assign(named.rateLimit, { limiter: guard.limiter as Deciding['limiter'] })
 }
 
 function fail(thrown: unknown): never {

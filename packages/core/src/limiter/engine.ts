@@ -78,6 +78,8 @@ export interface EngineComposition {
   readonly features: readonly LimiterFeature[]
   /** Makes the store of this process that decides during outages. */
   readonly localStore: MakeStore
+  /** What to do for options of features that are not there. @default none are missing */
+  readonly absent?: Readonly<Record<string, string>>
 }
 
 /** A counter. Permit ids are unique over processes and restarts: the id of this process, and a number. */

@@ -48,7 +48,7 @@ export function makeLimiterOf<Subject>(
 ): { readonly limiter: BasicLimiter<Subject>; readonly engine: Engine<Subject> } {
   const { features } = composition
   const names = features.flatMap(({ policyOptions = [], limiterOptions = [] }) => [...policyOptions, ...limiterOptions])
-  knownOptions('limiter', options, [...BASIC_LIMITER_OPTIONS, ...names])
+  knownOptions('limiter', options, [...BASIC_LIMITER_OPTIONS, ...names], composition.absent)
   const { store = composition.defaultStore() } = options
   const policy = choosePolicy(options, features)
   const emitter = new LimiterEmitter(policy.where, options.name)

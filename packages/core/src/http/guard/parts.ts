@@ -62,7 +62,7 @@ export function guardParts<Request>(
   const { features, guards } = composition
   const ofPolicies = features.flatMap(({ policyOptions = [] }) => policyOptions)
   const ofGuards = guards.flatMap(({ guardOptions = [] }) => guardOptions)
-  knownOptions('rateLimit', options, [...BASIC_RATE_LIMIT_OPTIONS, ...ofPolicies, ...ofGuards])
+  knownOptions('rateLimit', options, [...BASIC_RATE_LIMIT_OPTIONS, ...ofPolicies, ...ofGuards], composition.absent)
   const answering = answeringParts(options, composition, shared)
   const { where, policy, warnings } = answering
   const deciding = decidingParts(options, answering, composition, shared)
