@@ -9,6 +9,7 @@ import { patternsIn, problemOfPattern } from '../../scripts/check-patterns.js'
 import { problemsOfSizes, sizesIn } from '../../scripts/check-sizes.js'
 import { codeLinesIn } from '../../scripts/lib/code-lines.js'
 import { problemsOfCompletions } from '../../scripts/lib/editor.js'
+import { problemsOfFeatures } from '../../scripts/lib/features.js'
 import { missingNames } from '../../scripts/lib/named-code.js'
 import { withUndefined } from '../../scripts/lib/optional-fields.js'
 import { requireNode } from '../../scripts/lib/project.js'
@@ -40,6 +41,15 @@ describe('names on pages', () => {
 test('code lines are those without comments and blank lines', () => {
   const text = ['/** One. */', 'const a = 1 // two', '', '/**', ' * Three.', ' */', '// four', 'const b = 2'].join('\n')
   expect(codeLinesIn(text)).toBe(2)
+})
+
+test('a feature without its row, without a list, or with other imports is a problem', () => {
+  const bans = { name: 'bans', lines: 1, imports: ['lists'], lists: ['all.ts'] }
+  expect(problemsOfFeatures('| `bans` | bans | lists |', [bans])).toEqual([])
+  expect(problemsOfFeatures('| `bans` | bans | – |', [{ ...bans, lists: [] }])).toEqual([
+    'features/bans: no list has it',
+    'features/bans: expected a row that ends with | lists |',
+  ])
 })
 
 describe('the test report', () => {
