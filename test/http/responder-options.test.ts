@@ -13,6 +13,16 @@ describe('options of responders', () => {
     ['a delay from a fraction', () => delay({ from: 1.5 }), /delay: from: expected a whole number/],
     ['a step without a start', () => delay({ by: 5 }), /delay: by: expected none without from/],
     ['an invalid otherwise', () => delay({ otherwise: 429 as never }), /delay: otherwise: expected a responder/],
+    [
+      'a queue after a delay',
+      () => delay({ otherwise: queue() }),
+      /delay: otherwise: expected a responder that does not/,
+    ],
+    [
+      'a delay after a queue',
+      () => queue({ otherwise: delay() }),
+      /queue: otherwise: expected a responder that does not/,
+    ],
     ['an empty queue', () => queue({ size: 0 }), /queue: size: expected a whole number of at least 1/],
     ['no time to wait', () => queue({ maxWait: 0 }), /queue: maxWait: expected/],
     ['a priority of NaN', () => queue({ priority: Number.NaN }), /queue: priority: expected a finite number/],

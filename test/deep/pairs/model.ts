@@ -251,8 +251,12 @@ export class Model {
     const isPossible = before.reason !== 'impossible'
     const isCharged = isAllowed || (policy.onDeny === 'charge' && isPossible)
     const charges = isCharged ? needs.map((need) => this.#charge(policy, need, isAllowed)) : []
-    this.#note(needs.map(({ count }) => count))
     const ban = !isAllowed && isPossible && !isReported(policy) ? this.#strike(policy, p, request) : undefined
+    // A reply about a ban says nothing of the limits.
+    this.#note(
+      needs.map(({ count }) => count),
+      ban === undefined,
+    )
     // The charge of a refusal is never settled or refunded, also where it is only reported.
     return {
       charges: isAllowed ? charges : isReported(policy) ? refused : [],

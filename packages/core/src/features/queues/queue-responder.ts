@@ -1,5 +1,5 @@
 import { type FairOptions, fairClient } from '../../http/responders/fair-client.js'
-import { fallback, waitOr } from '../../http/responders/fallback.js'
+import { otherwiseOfWaiting, waitOr } from '../../http/responders/fallback.js'
 import { type Refused, type Responder, withTraits } from '../../http/responders/responder.js'
 import { Semaphore } from '../../http/responders/semaphore.js'
 import { ageEveryMsOf, checkPriority } from '../../policy/priority.js'
@@ -36,7 +36,7 @@ export interface QueueOptions<Request> extends FairOptions<Request> {
    * @default '2s'
    */
   readonly ageEvery?: Duration
-  /** Responds to requests that find the queue full, or would wait for too long. @default reject({ status: 503 }) */
+  /** Responds to requests that find the queue full, or would wait for too long; not one that queues. @default reject({ status: 503 }) */
   readonly otherwise?: Responder<Request>
 }
 
@@ -52,7 +52,7 @@ export interface QueueOptions<Request> extends FairOptions<Request> {
 export function queue<Request>(options: QueueOptions<Request> = {}): Responder<Request> {
   knownOptions('queue', options, ['maxWait', 'size', 'maxConnections', 'priority', 'ageEvery', 'fairBy', 'otherwise'])
   const { maxWait = '10s', size = 100, maxConnections = 1000, priority } = options
-  const otherwise = fallback<Request>('queue', 'otherwise', options.otherwise, { status: 503 })
+  const otherwise = otherwiseOfWaiting<Request>('queue', options.otherwise, { status: 503 })
   const maxWaitMs = waitOrNever('queue', 'maxWait', maxWait)
   const ageEveryMs = ageEveryMsOf('queue', options.ageEvery)
   wholeNumber('queue', 'size', size, 1)

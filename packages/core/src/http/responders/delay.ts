@@ -5,7 +5,7 @@ import { knowFactories } from '../../util/factories.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
 import type { LimitReport } from '../../verdict/limit-report.js'
 import { type FairOptions, fairClient } from './fair-client.js'
-import { fallback, waitOr } from './fallback.js'
+import { otherwiseOfWaiting, waitOr } from './fallback.js'
 import { type Refused, type Responder, withTraits } from './responder.js'
 import { Semaphore } from './semaphore.js'
 
@@ -24,7 +24,7 @@ export interface DelayOptions<Request> extends FairOptions<Request> {
   readonly by?: Duration
   /** Maximum of requests delayed at the same time, over all keys; further ones are refused. @default 1000 */
   readonly maxConnections?: number
-  /** Responds to requests that would wait for too long. @default reject() */
+  /** Responds to requests that would wait for too long; a responder that queues is an error. @default reject() */
   readonly otherwise?: Responder<Request>
 }
 
@@ -38,7 +38,7 @@ export interface DelayOptions<Request> extends FairOptions<Request> {
 export function delay<Request>(options: DelayOptions<Request> = {}): Responder<Request> {
   knownOptions('delay', options, ['max', 'from', 'by', 'maxConnections', 'fairBy', 'otherwise'])
   const { max = '10s', from, by, maxConnections = 1000 } = options
-  const otherwise = fallback<Request>('delay', 'otherwise', options.otherwise)
+  const otherwise = otherwiseOfWaiting<Request>('delay', options.otherwise)
   const maxMs = waitOrNever('delay', 'max', max)
   if (by !== undefined && from === undefined) neverWithout('delay', 'by', 'from', by)
   if (from !== undefined) wholeNumber('delay', 'from', from, 0)

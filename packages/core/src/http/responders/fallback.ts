@@ -16,6 +16,19 @@ export function fallback<Request>(
   return responder === undefined ? reject(options) : checkedResponder(where, field, responder)
 }
 
+/** The option `otherwise` of a responder that waits. A second wait would only be a longer first one. */
+export function otherwiseOfWaiting<Request>(
+  where: string,
+  responder: unknown,
+  options?: RejectOptions<Request>,
+): Responder<Request> {
+  const otherwise = fallback(where, 'otherwise', responder, options)
+  if (propertyOf(otherwise, 'queues')) invalidPolicy(where, 'otherwise', WITHOUT_QUEUE, otherwise)
+  return otherwise
+}
+
+const WITHOUT_QUEUE = 'a responder that does not queue, such as reject()'
+
 /** @throws SluiceError `INVALID_POLICY` */
 export function checkedResponder<Request>(where: string, field: string, responder: unknown): Responder<Request> {
   if (typeof responder !== 'function') invalidPolicy(where, field, 'a responder such as reject()', responder)
@@ -28,7 +41,7 @@ export function checkedWithoutQueue<Request>(where: string, field: string, respo
   if (typeof responder === 'function' && !propertyOf(responder as Responder<Request>, 'queues')) {
     return responder as Responder<Request>
   }
-  invalidPolicy(where, field, 'a responder that does not queue, such as reject()', responder)
+  invalidPolicy(where, field, WITHOUT_QUEUE, responder)
 }
 
 /** The responder that replaces another while the store is away. */
