@@ -1,5 +1,7 @@
 // One kind of state in a memory store, with every operation timed separately, repeatedly with a fresh store.
+
 import { concurrency, createLimiter, fixedWindow, gcra, memoryStore, slidingLog, slidingWindow } from '@sluice/core'
+import { BANS } from '@sluice/core/store'
 import { answer } from '../lib/child.js'
 
 const DAY_MS = 86_400_000
@@ -74,9 +76,11 @@ function timed(store) {
     clock: store.clock,
     decide: (ask) => time('decide', () => store.decide(ask)),
     reset: (plan, identities) => time('reset', () => store.reset(plan, identities)),
-    block: (policy, identity, forMs, reason) => time('block', () => store.block(policy, identity, forMs, reason)),
-    unblock: (policy, identity) => time('unblock', () => store.unblock(policy, identity)),
     close: () => store.close(),
+    [BANS]: {
+      block: (...args) => time('block', () => store[BANS]?.block(...args)),
+      unblock: (...args) => time('unblock', () => store[BANS]?.unblock(...args)),
+    },
   }
 }
 

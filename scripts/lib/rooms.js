@@ -129,7 +129,15 @@ export const OUTSIDE = {
     why: 'A bridge imports no peer: describe the shape that is needed. It decides by @sluice/core.',
   },
   console: {
-    only: ['@sluice/core', '@sluice/core/internal', '@sluice/core/metrics', 'express', 'fastify', 'koa'],
+    only: [
+      '@sluice/core',
+      '@sluice/core/internal',
+      '@sluice/core/metrics',
+      '@sluice/core/store',
+      'express',
+      'fastify',
+      'koa',
+    ],
     why: 'The console takes limiters and policies by their shape: it imports @sluice/core, and frameworks in their entries.',
   },
   policies: { never: ['@sluice/core/http'], why: NO_ADAPTER },

@@ -2,9 +2,11 @@
  * The own cases of @fastify/rate-limit that its stores decide, each by its name: all of its Redis store, and those of its global and
  * route limits. The rest runs from its package, in `fastify-own-tests`. A name that ends with a reason in brackets differs by design.
  */
+
 import { createRequire } from 'node:module'
 import { type RouteStoreClass, sluiceStore } from '@sluice/bridges/fastify-rate-limit'
 import { memoryStore, SluiceError, type Store } from '@sluice/core'
+import { BANS } from '@sluice/core/store'
 import fastify, { type FastifyPluginAsync, type FastifyRequest } from 'fastify'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { redisForTests } from '../support/redis-for-tests.js'
@@ -59,7 +61,8 @@ function byClock() {
 }
 
 const fail = () => Promise.reject(new SluiceError('STORE_UNAVAILABLE', 'away'))
-const away = { decide: fail, reset: fail, block: fail, unblock: fail, strike: fail } as unknown as Store
+const bans = { block: fail, unblock: fail, strike: fail }
+const away: Store = { decide: fail, reset: fail, close: fail, [BANS]: bans }
 
 /** Options, and the statuses of requests one after the other. */
 const CASES: readonly [title: string, own: Record<string, unknown>, statuses: number[]][] = [

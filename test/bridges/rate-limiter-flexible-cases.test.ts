@@ -2,8 +2,10 @@
  * The own cases of rate-limiter-flexible, each by its name: those of `RateLimiterAbstract`, `RateLimiterMemory`, `RateLimiterRedis`
  * and `RateLimiterRes`. A name that ends with a reason in brackets differs by design.
  */
+
 import { type FlexibleOptions, sluiceLimiter } from '@sluice/bridges/rate-limiter-flexible'
 import { memoryStore, SluiceError, type Store } from '@sluice/core'
+import { BANS } from '@sluice/core/store'
 import * as peer from 'rate-limiter-flexible'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { redisForTests } from '../support/redis-for-tests.js'
@@ -31,7 +33,8 @@ function byClock(options: Options) {
 }
 
 const fail = () => Promise.reject(new SluiceError('STORE_UNAVAILABLE', 'away'))
-const away = { decide: fail, reset: fail, block: fail, unblock: fail, strike: fail } as unknown as Store
+const bans = { block: fail, unblock: fail, strike: fail }
+const away: Store = { decide: fail, reset: fail, close: fail, [BANS]: bans }
 const errorOf = (options: object) => () => limiterOf(options as Options)
 
 describe('RateLimiterAbstract', () => {

@@ -3,7 +3,7 @@ import type { Server } from 'node:http'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { recordRefusals } from '@sluice/console'
 import { consoleFor } from '@sluice/console/fastify'
-import { createLimiter, memoryStore, redisStore, type Store, storeList } from '@sluice/core'
+import { createLimiter, type ManagedStore, memoryStore, redisStore, type Store, storeList } from '@sluice/core'
 import { type Policies, policies, RedisDocuments } from '@sluice/policies'
 import fastify from 'fastify'
 import { Redis } from 'ioredis'
@@ -40,7 +40,7 @@ const IP = { kind: 'ip', value: '192.0.2.7' }
 
 describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('the console on %s', (name) => {
   async function served(start: StartApp, more: object = {}) {
-    const store: Store = STORES[name]()
+    const store: ManagedStore = STORES[name]()
     const mail = createLimiter({ name: 'mail', store, limit: 2, window: '1h', key: (ip: string) => ip })
     const document = await policies.from({
       object: {
@@ -255,7 +255,7 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('the console on %s
   })
 
   test('asks an operator first who puts their own address on a list that a policy denies', async () => {
-    const store: Store = STORES[name]()
+    const store: ManagedStore = STORES[name]()
     const web = createLimiter({ name: 'web', store, limit: 2, window: '1h', deny: storeList('of-limiter') })
     const document = await policies.from({
       object: {

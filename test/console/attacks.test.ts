@@ -2,7 +2,8 @@ import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import { connect } from 'node:net'
 import { consoleFor as onExpress } from '@sluice/console/express'
-import { createLimiter, keyed, memoryStore, redisStore, type Store, slidingLog } from '@sluice/core'
+import { createLimiter, keyed, type ManagedStore, memoryStore, redisStore, slidingLog } from '@sluice/core'
+import { BANS } from '@sluice/core/store'
 import compression from 'compression'
 import cors from 'cors'
 import express from 'express'
@@ -10,6 +11,7 @@ import helmet from 'helmet'
 import { Redis } from 'ioredis'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { startRedis } from '../support/redis-server.js'
+import { withMembers } from '../support/with-members.js'
 import {
   type Answer,
   APPS,
@@ -31,7 +33,7 @@ afterEach(async () => {
 })
 
 interface Given {
-  readonly store?: Store
+  readonly store?: ManagedStore
   readonly before?: readonly Before[]
   readonly authorize?: (request: IncomingMessage) => unknown
   readonly hosts?: readonly string[]
@@ -90,7 +92,7 @@ async function operationsOf(port: number): Promise<readonly Operation[]> {
   )
 }
 
-const changesNothing = async (store: Store) => {
+const changesNothing = async (store: ManagedStore) => {
   expect((await store.blocks?.list())?.entries).toEqual([])
   expect((await store.list?.('vip').list())?.entries).toEqual([])
 }
@@ -394,10 +396,11 @@ describe.each(Object.entries(APPS))('attacks on the console with %s', (_name, st
   })
 })
 
-function brokenStore(): Store {
+function brokenStore(): ManagedStore {
   const store = memoryStore()
   const fail = () => Promise.reject(new Error('secret-of-the-store'))
-  return Object.assign(Object.create(store), { blocks: { ...store.blocks, get: fail, add: fail, list: fail } })
+  const blocks = { ...store.blocks, get: fail, add: fail, list: fail }
+  return withMembers(store, { [BANS]: { ...store[BANS], blocks } })
 }
 
 describe('attacks on the console, whatever the framework', () => {

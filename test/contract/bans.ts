@@ -1,4 +1,4 @@
-import { concurrency, createLimiter, type Limiter, type Store } from '@sluice/core'
+import { concurrency, createLimiter, type Limiter, type ManagedStore } from '@sluice/core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { byEffort } from '../support/effort.js'
 import { BanOracle, type BanSpec } from '../support/oracle/bans.js'
@@ -31,7 +31,7 @@ const LADDERS: Record<
 export function bansContract(under: StoreUnderTest): void {
   describe(`bans on ${under.name}`, () => {
     const clock = new Clock()
-    let store: Store
+    let store: ManagedStore
     beforeAll(async () => {
       store = await under.make(clock.read)
     })

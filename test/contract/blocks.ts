@@ -5,7 +5,7 @@ import {
   type IdentityByKind,
   keyed,
   type Limiter,
-  type Store,
+  type ManagedStore,
   type StoreBlocks,
 } from '@sluice/core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -19,7 +19,7 @@ const YEAR = 365 * 24 * HOUR
 export function blocksContract(under: StoreUnderTest): void {
   describe(`blocks on ${under.name}`, () => {
     const clock = new Clock()
-    let store: Store
+    let store: ManagedStore
     let blocks: StoreBlocks
     beforeAll(async () => {
       store = await under.make(clock.read, { denyCache: false })

@@ -1,4 +1,4 @@
-import { createLimiter, events, gcra, type SluiceEvents, type Store, slidingLog } from '@sluice/core'
+import { createLimiter, events, gcra, type ManagedStore, type SluiceEvents, slidingLog } from '@sluice/core'
 import { afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { Clock, freshKey, type StoreUnderTest } from './store-under-test.js'
 
@@ -6,7 +6,7 @@ import { Clock, freshKey, type StoreUnderTest } from './store-under-test.js'
 export function eventsContract(under: StoreUnderTest): void {
   describe(`events on ${under.name}`, () => {
     const clock = new Clock()
-    let store: Store
+    let store: ManagedStore
     beforeAll(async () => {
       store = await under.make(clock.read, { denyCache: false })
     })

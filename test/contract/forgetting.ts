@@ -1,4 +1,4 @@
-import { createLimiter, type Store, slidingLog, storeList, tokenBucket } from '@sluice/core'
+import { createLimiter, type ManagedStore, slidingLog, storeList, tokenBucket } from '@sluice/core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Clock, freshKey, type StoreUnderTest } from './store-under-test.js'
 
@@ -6,7 +6,7 @@ import { Clock, freshKey, type StoreUnderTest } from './store-under-test.js'
 export function forgettingContract(under: StoreUnderTest): void {
   describe(`forgetting on ${under.name}`, () => {
     const clock = new Clock()
-    let store: Store
+    let store: ManagedStore
     beforeAll(async () => {
       store = await under.make(clock.read)
     })

@@ -2,6 +2,7 @@ import {
   createLimiter,
   ipRanges,
   keyed,
+  type ManagedStore,
   SluiceError,
   type Store,
   type StoreList,
@@ -22,7 +23,7 @@ interface Call {
 export function listsContract(under: StoreUnderTest): void {
   describe(`lists on ${under.name}`, () => {
     const clock = new Clock()
-    let store: Store
+    let store: ManagedStore
     beforeAll(async () => {
       store = await under.make(clock.read, { denyCache: false })
     })

@@ -1,4 +1,4 @@
-import type { RedisStoreOptions, Store } from '@sluice/core'
+import type { ManagedStore, RedisStoreOptions } from '@sluice/core'
 
 /** The parameter of every suite in this directory: one line runs it on another store. */
 export interface StoreUnderTest {
@@ -7,7 +7,7 @@ export interface StoreUnderTest {
   make(
     clock: () => number,
     options?: Pick<RedisStoreOptions, 'denyCache' | 'deny' | 'offenders'>,
-  ): Promise<Store> | Store
+  ): Promise<ManagedStore> | ManagedStore
   /** Stops the servers behind the stores; the test file calls it once, after all its suites. */
   close(): Promise<void>
   /** Share of the random runs to spend on this store. @default 1 */

@@ -8,8 +8,6 @@ function storeThatIs(ready: Promise<void>): Store {
   return {
     decide: store.decide.bind(store),
     reset: store.reset.bind(store),
-    block: store.block.bind(store),
-    unblock: store.unblock.bind(store),
     close: store.close.bind(store),
     ready: async () => {
       await ready

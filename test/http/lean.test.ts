@@ -143,7 +143,8 @@ describe('what needs a feature that is not there', () => {
   test('meters, and blocks of a store', async () => {
     const verdict = await limiterOf(some).consume('a')
     expect(() => verdict.meter('requests')).toThrow('meter: expected a limiter with meters')
-    expect(() => storeOf().block('default', 'key=a', 1000, '')).toThrow('withFeatures(bans)')
+    const onStore = createLimiter({ store: storeOf(), limit: 1, window: '1h' })
+    await expect(onStore.block('a', { for: '1s' })).rejects.toThrow('expected one that blocks, by store[BANS]')
     expect(() => storeOf({ persist: 'blocks.json' } as never)).toThrow('persist: unknown option: take memoryStore of')
   })
 

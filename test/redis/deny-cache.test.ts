@@ -16,6 +16,7 @@ import {
   slidingLog,
   type Verdict,
 } from '@sluice/core'
+import { BANS } from '@sluice/core/store'
 import { beforeEach, describe, expect, test } from 'vitest'
 import { Clock } from '../contract/store-under-test.js'
 import { redisForTests } from '../support/redis-for-tests.js'
@@ -97,7 +98,7 @@ describe('a flood of refused requests', () => {
 
   test('repeated requests by a blocked key cost nothing, and each reports the remaining time', async () => {
     const limiter = limiterOn(here, [perMinute(100)])
-    await there.block('api', 'key=k', 5000, 'scraping')
+    await there[BANS]?.block('api', 'key=k', 5000, 'scraping')
     await limiter.consume('k')
     clock.now += 700
     const refused = async () => {
@@ -116,7 +117,7 @@ describe('a flood of refused requests', () => {
     for (let n = 0; n < 2; n++) await limiter.consume('k')
     await eventually(
       'the ban is in the index',
-      async () => (await here.blocks?.get({ key: 'k' }, { policy: 'api' })) !== undefined,
+      async () => (await here[BANS]?.blocks?.get({ key: 'k' }, { policy: 'api' })) !== undefined,
     )
     for (let n = 0; n < 2; n++) await limiter.consume('k')
     expect(sources).toEqual(['store', 'deny-cache', 'deny-cache'])
@@ -403,8 +404,6 @@ test('the deny cache holds at most 10,000 refusals, and drops them in time', asy
       return result
     },
     reset: () => {},
-    block: () => {},
-    unblock: () => {},
     close: async () => {},
   }
   const limiter = limiterOn(watched, [slidingLog({ limit: 0, window: '1m' })])

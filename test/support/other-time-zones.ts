@@ -1,4 +1,4 @@
-import type { Cell, Plan, Store, StoreRequest } from '@sluice/core/store'
+import { BANS, type Cell, type Plan, type Store, type StoreRequest } from '@sluice/core/store'
 
 /** Parameters of a window of the calendar before its bounds. */
 const FIRST_BOUND = 4
@@ -19,8 +19,7 @@ export function withOtherTimeZones(store: Store, shiftMs: number): Store {
     ...(store.clock && { clock: store.clock }),
     decide: (request: StoreRequest) => store.decide({ ...request, plan: planOf(request.plan) }),
     reset: (plan, identities) => store.reset(plan, identities),
-    block: (...args) => store.block(...args),
-    unblock: (...args) => store.unblock(...args),
+    [BANS]: store[BANS],
     close: () => store.close(),
   }
 }

@@ -1,5 +1,6 @@
 import { memoryStore, SluiceError, type Store } from '@sluice/core'
-import type { StoreRequest, StoreResult, StrikeResult } from '@sluice/core/store'
+import { BANS, type StoreRequest, type StoreResult, type StrikeResult } from '@sluice/core/store'
+import { withMembers } from './with-members.js'
 
 /** A store in this process that stands for a shared one, and can become unreachable. */
 export interface Distant extends Store {
@@ -20,9 +21,11 @@ export function distantStore(clock: () => number): Distant {
       return Promise.resolve(store.decide(request))
     },
     reset: (plan, identities) => reach().then(() => store.reset(plan, identities)),
-    block: (policy, identity, forMs, reason) => reach().then(() => store.block(policy, identity, forMs, reason)),
-    unblock: (policy, identity) => reach().then(() => store.unblock(policy, identity)),
-    strike: (terms, identity, strike) => reach().then(() => store.strike?.(terms, identity, strike) as StrikeResult),
+    [BANS]: {
+      block: (...args) => reach().then(() => store[BANS].block(...args)),
+      unblock: (...args) => reach().then(() => store[BANS].unblock(...args)),
+      strike: (...args) => reach().then(() => store[BANS].strike?.(...args) as StrikeResult),
+    },
     keptCharge: (policy, id) => reach().then(() => store.keptCharge?.(policy, id) ?? []),
     close: () => store.close(),
   }
@@ -32,12 +35,11 @@ export function distantStore(clock: () => number): Distant {
 const unreachable = () => new SluiceError('STORE_UNAVAILABLE', 'the store is away')
 
 /** The same store, whose outages fail the test, so that no local fallback goes unnoticed. */
-export function insist(store: Store): Store {
+export function insist<Kept extends Store>(store: Kept): Kept {
   const fail = (error: unknown): never => {
     throw new Error('the store was not available', { cause: error })
   }
-  return {
-    clock: store.clock,
+  return withMembers(store, {
     decide(request: StoreRequest): StoreResult | Promise<StoreResult> {
       try {
         const result = store.decide(request)
@@ -46,24 +48,5 @@ export function insist(store: Store): Store {
         return fail(error)
       }
     },
-    reset: (plan, identities) => store.reset(plan, identities),
-    block: (policy, identity, forMs, reason) => store.block(policy, identity, forMs, reason),
-    unblock: (policy, identity) => store.unblock(policy, identity),
-    ...(store.keptCharge && { keptCharge: store.keptCharge.bind(store) }),
-    ...(store.lists && { lists: store.lists }),
-    ...(store.blocks && { blocks: store.blocks }),
-    ...(store.offenders && {
-      noteRefusal: store.noteRefusal,
-      offenders: store.offenders.bind(store),
-    }),
-    ...(store.reportWaiting && { reportWaiting: store.reportWaiting.bind(store) }),
-    ...(store.forget && { forget: store.forget.bind(store) }),
-    ...(store.on && { on: store.on.bind(store) }),
-    ...(store.health && { health: store.health.bind(store) }),
-    ...(store.stats && { stats: store.stats.bind(store) }),
-    ...(store.list && { list: store.list.bind(store) }),
-    ...(store.strike && { strike: store.strike.bind(store) }),
-    enforceBansOfEveryPolicy: () => store.enforceBansOfEveryPolicy?.(),
-    close: () => store.close(),
-  }
+  })
 }

@@ -1,10 +1,10 @@
-import { type RedisClient, type RedisStoreOptions, redisStore, type Store } from '@sluice/core'
+import { type ManagedStore, type RedisClient, type RedisStoreOptions, redisStore } from '@sluice/core'
 import type { Owned } from './clients.js'
 import { insist } from './outages.js'
 
 /** A store on its own client, and a function that closes both. */
 export interface OpenStore {
-  readonly store: Store
+  readonly store: ManagedStore
   readonly client: RedisClient
   close(): Promise<void>
 }

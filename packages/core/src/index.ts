@@ -156,6 +156,7 @@ export type {
   StoreListOptions,
   StoreLists,
 } from './store/list.js'
+export type { ManagedStore } from './store/managed.js'
 export type { Offender, OffendersQuery, OffendersReport, OffendersWindow } from './store/offenders.js'
 export type { ByteUnit, QuotaUnit, Store } from './store/store.js'
 export type { ListEntryOptions, StoreList, StoreListPage, StoreListQuery } from './store/store-list.js'

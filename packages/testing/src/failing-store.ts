@@ -1,5 +1,5 @@
 import { memoryStore, SluiceError, type Store } from '@sluice/core'
-import type { BanTerms, Plan, StoreRequest, StoreResult, Strike, StrikeResult } from '@sluice/core/store'
+import { BANS, type Plan, type StoreBans, type StoreRequest, type StoreResult } from '@sluice/core/store'
 
 /** A store that fails on demand. */
 export interface FailingStore extends Store {
@@ -29,12 +29,14 @@ export function failingStore(store: Store = memoryStore()): FailingStore {
 }
 
 class Failing implements FailingStore {
+  readonly [BANS]: StoreBans | undefined
   readonly #store: Store
   #error: { readonly thrown: unknown } | undefined
   #failures = 0
 
   constructor(store: Store) {
     this.#store = store
+    this[BANS] = store[BANS] && this.#bansOf(store[BANS])
   }
 
   get failures(): number {
@@ -63,28 +65,22 @@ class Failing implements FailingStore {
     throw this.#error.thrown
   }
 
+  #bansOf(bans: StoreBans): StoreBans {
+    const { strike } = bans
+    return {
+      block: (...args) => this.#reach(() => bans.block(...args)),
+      unblock: (...args) => this.#reach(() => bans.unblock(...args)),
+      ...(strike && { strike: (...args) => this.#reach(() => strike.apply(bans, args)) }),
+      enforceBansOfEveryPolicy: () => bans.enforceBansOfEveryPolicy?.(),
+    }
+  }
+
   decide(request: StoreRequest): Promise<StoreResult> {
     return this.#reach(() => this.#store.decide(request))
   }
 
   reset(plan: Plan, identities: readonly string[]): Promise<void> {
     return this.#reach(() => this.#store.reset(plan, identities))
-  }
-
-  block(policy: string, identity: string, forMs: number, reason: string): Promise<void> {
-    return this.#reach(() => this.#store.block(policy, identity, forMs, reason))
-  }
-
-  unblock(policy: string, identity: string): Promise<void> {
-    return this.#reach(() => this.#store.unblock(policy, identity))
-  }
-
-  strike(terms: BanTerms, identity: string, strike: Strike): Promise<StrikeResult> {
-    return this.#reach(() => {
-      if (!this.#store.strike)
-        throw new SluiceError('INVALID_POLICY', 'failingStore: expected a store that has strike()')
-      return this.#store.strike(terms, identity, strike)
-    })
   }
 
   get keptCharge(): Store['keptCharge'] {
@@ -95,10 +91,6 @@ class Failing implements FailingStore {
   get reportWaiting(): Store['reportWaiting'] {
     const { reportWaiting } = this.#store
     return reportWaiting && ((...args) => this.#reach(() => reportWaiting.apply(this.#store, args)))
-  }
-
-  enforceBansOfEveryPolicy(): void {
-    this.#store.enforceBansOfEveryPolicy?.()
   }
 
   async clear(): Promise<void> {

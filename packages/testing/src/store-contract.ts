@@ -13,6 +13,7 @@ import {
   slidingWindow,
   tokenBucket,
 } from '@sluice/core'
+import { BANS } from '@sluice/core/store'
 import { MIDNIGHT_MS, type TestClock, testClock } from './clock.js'
 import { freshKey } from './fresh-key.js'
 import { keptChargeTests } from './kept-charge-tests.js'
@@ -254,9 +255,8 @@ function withClock(store: Store, clock: () => number): Store {
     clock,
     decide: (request) => store.decide(request),
     reset: (plan, identities) => store.reset(plan, identities),
-    block: (policy, identity, forMs, reason) => store.block(policy, identity, forMs, reason),
-    unblock: (policy, identity) => store.unblock(policy, identity),
     close: async () => {},
+    [BANS]: store[BANS],
   }
 }
 
@@ -297,7 +297,17 @@ function permitTests(on: On): void {
   })
 }
 
-function blockTests(on: On): void {
+function blockTests(given: On): void {
+  given('a store that blocks no identities rejects a block', async (store) => {
+    if (store[BANS]) return
+    const limiter = createLimiter({ store, limit: 1, window: '1m' })
+    await assert.rejects(limiter.block(freshKey(), { for: '1m' }), /store\[BANS\]/)
+  })
+  const on: On = (title, body) =>
+    given(title, async (store, clock) => {
+      if (store[BANS]) await body(store, clock)
+    })
+
   on('blocks refuse until their exact end, charge nothing, and are not extended by requests', async (store, clock) => {
     const policy = freshKey()
     const limiter = createLimiter({ name: policy, store, limit: 5, window: '1m' })

@@ -1,9 +1,11 @@
 import type { Server } from 'node:http'
-import { createLimiter, memoryStore, type Store } from '@sluice/core'
+import { createLimiter, type ManagedStore, memoryStore, type Store } from '@sluice/core'
+import { BANS } from '@sluice/core/store'
 import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Answer, APPS, ask, authorize, portOf, type StartApp } from '../../console/support.js'
 import { byEffort } from '../../support/effort.js'
+import { withMembers } from '../../support/with-members.js'
 
 const RUNS = byEffort({ usual: 200, full: 20_000 })
 const HOST = 'console.example'
@@ -180,7 +182,7 @@ const nearlyRight = fc
 const attacks = fc.oneof({ weight: 3, arbitrary: nearlyRight }, { weight: 1, arbitrary: wild })
 
 /** A store that counts the changes made to it. */
-function watched(store: Store): { readonly store: Store; changes(): number } {
+function watched(store: ManagedStore): { readonly store: Store; changes(): number } {
   let changes = 0
   const counting =
     <Args extends unknown[], Result>(call: (...args: Args) => Result) =>
@@ -188,24 +190,21 @@ function watched(store: Store): { readonly store: Store; changes(): number } {
       changes++
       return call(...args)
     }
-  const { blocks, list } = store
-  const own: Store = Object.assign(Object.create(store), {
-    decide: store.decide.bind(store),
-    stats: store.stats?.bind(store),
-    health: store.health?.bind(store),
-    offenders: store.offenders?.bind(store),
+  const { blocks } = store
+  const own = withMembers(store, {
     reset: counting(store.reset.bind(store)),
-    forget: store.forget && counting(store.forget.bind(store)),
-    blocks:
-      blocks &&
-      Object.assign(Object.create(blocks), {
+    forget: counting(store.forget.bind(store)),
+    [BANS]: {
+      ...store[BANS],
+      blocks: Object.assign(Object.create(blocks), {
         get: blocks.get.bind(blocks),
         list: blocks.list.bind(blocks),
         add: counting(blocks.add.bind(blocks)),
         remove: counting(blocks.remove.bind(blocks)),
       }),
+    },
     list: (name: string) => {
-      const found = (list as NonNullable<typeof list>).call(store, name)
+      const found = store.list(name)
       return Object.assign(Object.create(found), {
         name,
         get: found.get.bind(found),

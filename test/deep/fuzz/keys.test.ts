@@ -13,6 +13,7 @@ import {
   slidingLog,
 } from '@sluice/core'
 import { createGuard, type Outcome } from '@sluice/core/http'
+import { BANS } from '@sluice/core/store'
 import fc from 'fast-check'
 import { contextOf } from '../../support/context.js'
 import { standIn } from '../../support/stand-in.js'
@@ -38,8 +39,7 @@ function bound(store: Store): Store {
   return {
     decide: (ask) => store.decide(ask),
     reset: (...args) => store.reset(...args),
-    block: (...args) => store.block(...args),
-    unblock: (...args) => store.unblock(...args),
+    [BANS]: store[BANS],
     close: () => store.close(),
   }
 }

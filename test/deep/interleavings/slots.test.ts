@@ -10,6 +10,7 @@ import {
   slidingLog,
   slidingWindow,
 } from '@sluice/core'
+import { BANS } from '@sluice/core/store'
 import { describe, expect, test } from 'vitest'
 import { byEffort } from '../../support/effort.js'
 import { CONSUME, decideAcrossSlots, PEEK, REFUND } from '../../support/inside.js'
@@ -47,8 +48,7 @@ function storeMethods(store: Store): Omit<Store, 'close'> {
   return {
     decide: (ask) => store.decide(ask),
     reset: (plan, identities) => store.reset(plan, identities),
-    block: (...args) => store.block(...args),
-    unblock: (...args) => store.unblock(...args),
+    [BANS]: store[BANS],
   }
 }
 

@@ -1,42 +1,38 @@
 import { SluiceError, type Store } from '@sluice/core'
-import { PEEK, type StoreRequest, type StoreResult } from '@sluice/core/store'
+import { BANS, PEEK, type StoreBans, type StoreRequest, type StoreResult } from '@sluice/core/store'
 import { insist } from '../../support/outages.js'
+import { withMembers } from '../../support/with-members.js'
 
 /**
  * The same store over a network. While it is away, it throws at once, as behind an open breaker. Blocks and bans hold as in a process
  * that knows them.
  */
-export function withOutages(store: Store): Store & { isAway: boolean } {
+export function withOutages<Kept extends Store>(store: Kept): Kept & { isAway: boolean } {
   const all = insist(store)
+  const { [BANS]: bans, keptCharge } = all
   const reach = async (): Promise<void> => {
-    if (distant.isAway) throw unreachable()
+    if (away.isAway) throw unreachable()
   }
   const known = async (request: StoreRequest): Promise<StoreResult> => {
     const looked = await store.decide({ ...request, op: PEEK, strike: undefined, keep: undefined })
     if (!looked.block) throw unreachable()
     return looked
   }
-  const distant: Store & { isAway: boolean } = {
-    ...all,
+  const away = {
     isAway: false,
-    decide: (request) => (distant.isAway ? known(request) : Promise.resolve(all.decide(request))),
-    reset: (plan, identities) => reach().then(() => all.reset(plan, identities)),
-    block: (policy, identity, forMs, reason) => reach().then(() => all.block(policy, identity, forMs, reason)),
-    unblock: (policy, identity) => reach().then(() => all.unblock(policy, identity)),
-    ...(all.strike && {
-      strike: async (terms, identity, strike) => {
-        await reach()
-        return (all.strike as NonNullable<Store['strike']>)(terms, identity, strike)
-      },
-    }),
-    ...(all.keptCharge && {
-      keptCharge: async (policy, id) => {
-        await reach()
-        return (all.keptCharge as NonNullable<Store['keptCharge']>)(policy, id)
-      },
+    decide: (request: StoreRequest) => (away.isAway ? known(request) : Promise.resolve(all.decide(request))),
+    reset: (...args: Parameters<Store['reset']>) => reach().then(() => all.reset(...args)),
+    [BANS]: bans && {
+      ...bans,
+      block: (...args: Parameters<StoreBans['block']>) => reach().then(() => bans.block(...args)),
+      unblock: (...args: Parameters<StoreBans['unblock']>) => reach().then(() => bans.unblock(...args)),
+      strike: (...args: Parameters<NonNullable<StoreBans['strike']>>) => reach().then(() => bans.strike?.(...args)),
+    },
+    ...(keptCharge && {
+      keptCharge: (...args: Parameters<typeof keptCharge>) => reach().then(() => keptCharge(...args)),
     }),
   }
-  return distant
+  return withMembers(all, away)
 }
 
 const unreachable = () => new SluiceError('STORE_UNAVAILABLE', 'the store is away')

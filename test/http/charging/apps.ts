@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { type IncomingMessage, request as send } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { everyone, memoryStore, type Store } from '@sluice/core'
+import { BANS } from '@sluice/core/store'
 import { afterEach } from 'vitest'
 import type { AnyOptions } from '../support/app.js'
 import type { Answering, BodyApp, BodyAppFactory } from '../support/body-apps.js'
@@ -54,8 +55,10 @@ export function promised(store: Store): Store {
   return {
     decide: async (request) => store.decide(request),
     reset: async (plan, identities) => store.reset(plan, identities),
-    block: async (...block) => store.block(...block),
-    unblock: async (...block) => store.unblock(...block),
+    [BANS]: {
+      block: async (...block) => store[BANS]?.block(...block),
+      unblock: async (...block) => store[BANS]?.unblock(...block),
+    },
     close: () => store.close(),
   }
 }

@@ -1,4 +1,4 @@
-import { createLimiter, keyed, type Limiter, memoryStore, redisStore, type StoreBlocks, slidingLog } from '@sluice/core'
+import { createLimiter, keyed, type Limiter, memoryStore, redisStore, slidingLog } from '@sluice/core'
 import { expect, test } from 'vitest'
 import { randomFrom } from '../../contract/policies.js'
 import { Clock } from '../../contract/store-under-test.js'
@@ -66,9 +66,9 @@ test('memory and Redis agree at every step on blocks and bans of policies, store
       const limiter = limiters[i]?.[at] as Limiter<Client>
       const result = async (): Promise<unknown> => {
         if (what < 5) return limiter.block(identity, block)
-        if (what < 9) return (store.blocks as StoreBlocks).add(identity, { ...block, ...policy })
+        if (what < 9) return store.blocks.add(identity, { ...block, ...policy })
         if (what < 11) return limiter.unblock(identity)
-        if (what < 13) return (store.blocks as StoreBlocks).remove(identity, policy)
+        if (what < 13) return store.blocks.remove(identity, policy)
         if (what < 14) return limiter.reset(client)
         if (what < 25 && at < 3) return limiter.strike(struck, { weight, reason: `${step}` })
         if (what < 30) return limiter.peek(client)

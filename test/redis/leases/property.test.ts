@@ -1,4 +1,5 @@
 import { createLimiter, type Limiter, redisStore, type Store, type Verdict } from '@sluice/core'
+import { BANS } from '@sluice/core/store'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { limitOf } from '../../contract/limit-of.js'
@@ -183,8 +184,7 @@ function watch(store: Store, watched: { wasImmediate: boolean }): Store {
       return result
     },
     reset: (plan, identities) => store.reset(plan, identities),
-    block: (policy, identity, forMs, reason) => store.block(policy, identity, forMs, reason),
-    unblock: (policy, identity) => store.unblock(policy, identity),
+    [BANS]: store[BANS],
     close: () => store.close(),
   }
 }

@@ -1,4 +1,5 @@
 import { byHeader, createLimiter, gcra, keyed, type Limiter, memoryStore, type Store } from '@sluice/core'
+import { BANS } from '@sluice/core/store'
 import { expect, test } from 'vitest'
 import { isPrivateAddress } from '../../../packages/core/src/policy/private-address.js'
 
@@ -59,12 +60,14 @@ test('ban.by is required where a policy counts several kinds', () => {
   expect(() => make('soon' as never)).toThrow('ban: options: expected an object, got "soon"')
 })
 
-test('a policy with ban rejects leases, and a store without strike()', () => {
+test('a policy with ban rejects leases, and stores without strike() in store[BANS]', () => {
   const limits = [gcra({ limit: 10, window: '1m', lease: { size: 2, ttl: '1s' } })]
   expect(() => createLimiter({ limits, ban: TERMS })).toThrow('ban: expected none beside lease')
-  const { decide, reset, block, unblock, close } = memoryStore()
-  const plain = { decide, reset, block, unblock, close } as Store
-  expect(() => make(TERMS, { store: plain })).toThrow('ban: expected a store that has strike()')
+  const { decide, reset, close, [BANS]: bans } = memoryStore()
+  for (const part of [undefined, { block: bans.block, unblock: bans.unblock }]) {
+    const store: Store = { decide, reset, close, [BANS]: part }
+    expect(() => make(TERMS, { store })).toThrow('ban: expected a store that has strike() in store[BANS]')
+  }
 })
 
 test.each([

@@ -14,6 +14,7 @@ import {
   slidingWindow,
   tokenBucket,
 } from '@sluice/core'
+import { BANS } from '@sluice/core/store'
 import { describe, expect, test } from 'vitest'
 import { unhandledDuring } from '../../support/process-events.js'
 
@@ -639,8 +640,7 @@ test('long keys differ to their last character, and are stored as short hashes',
         return store.decide(request)
       },
       reset: (plan, identities) => store.reset(plan, identities),
-      block: (policy, identity, forMs, reason) => store.block(policy, identity, forMs, reason),
-      unblock: (policy, identity) => store.unblock(policy, identity),
+      [BANS]: store[BANS],
       close: () => store.close(),
     },
   })

@@ -11,6 +11,7 @@ import {
   type Verdict,
 } from '@sluice/core'
 import { identityText, isKind, isPropertyOf, limiterOfIdentities, listedValue, textValue } from '@sluice/core/internal'
+import { BANS } from '@sluice/core/store'
 import type { CheckedOptions } from '../options.js'
 import { Problem } from '../problem.js'
 import type { Schema } from '../schema.js'
@@ -156,7 +157,7 @@ export function namesOf({ limiters, documents }: Pick<Parts, 'limiters' | 'docum
 
 /** The blocks and bans of exactly this identity: from every policy, and from each limiter given. */
 export async function blocksOf(parts: Parts, identity: IdentityByKind): Promise<BlockEntry[]> {
-  const { blocks } = parts.store
+  const blocks = parts.store[BANS]?.blocks
   if (!blocks) return []
   const found = await Promise.all([
     blocks.get(identity),

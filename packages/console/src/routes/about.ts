@@ -1,4 +1,5 @@
 import { isPropertyOf } from '@sluice/core/internal'
+import { BANS } from '@sluice/core/store'
 import type { CheckedOptions } from '../options.js'
 import { messageOf } from '../problem.js'
 import { route } from './route.js'
@@ -25,7 +26,7 @@ export const ABOUT = [
           ...(cause && { cause: cause.message }),
         },
         features: {
-          blocks: store.blocks !== undefined,
+          blocks: store[BANS]?.blocks !== undefined,
           lists: isPropertyOf(store, 'list') ? lists : [],
           forget: isPropertyOf(store, 'forget'),
           search: isPropertyOf(store, 'kept'),

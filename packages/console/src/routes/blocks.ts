@@ -1,4 +1,5 @@
 import type { BlockEntry, Duration, Store } from '@sluice/core'
+import { BANS } from '@sluice/core/store'
 import { makeChange } from '../changes.js'
 import { byKind, containsAddress, type GivenIdentity, IDENTITY, textOf } from '../identity/identity.js'
 import { Problem } from '../problem.js'
@@ -116,7 +117,8 @@ export function askFirst(isOwn: boolean, confirmed: boolean | undefined): void {
 }
 
 /** @throws Problem */
-function blocksIn({ blocks }: Store) {
+function blocksIn(store: Store) {
+  const blocks = store[BANS]?.blocks
   if (blocks) return blocks
   throw new Problem(501, 'this store cannot list its blocks')
 }

@@ -3,6 +3,7 @@
  * `@sluice/testing`.
  */
 
+export { BANS, type StoreBans } from '../store/bans.js'
 export {
   type Identity,
   identityIn,

@@ -4,23 +4,15 @@ import { kindOfCell } from '../kinds/known.js'
 import { MemoryBase } from '../memory/base.js'
 import { Counts } from '../memory/counts.js'
 import type { MemoryPart } from '../memory/layer.js'
+import { BANS, type StoreBans } from '../store/bans.js'
 import type { StoreBlocks } from '../store/blocks.js'
-import type { StoreChanges } from '../store/changes.js'
 import { STORE_EVENTS, type StoreEvents } from '../store/events.js'
 import type { StoreHealth, StoreStats } from '../store/health.js'
 import type { IdentityByKind } from '../store/identity.js'
 import type { StoreListOptions, StoreLists } from '../store/list.js'
+import type { ManagedStore } from '../store/managed.js'
 import type { OffendersQuery, OffendersReport } from '../store/offenders.js'
-import type {
-  BanTerms,
-  KeptCharge,
-  Plan,
-  Store,
-  StoreRequest,
-  StoreResult,
-  Strike,
-  StrikeResult,
-} from '../store/store.js'
+import type { KeptCharge, Plan, Store, StoreRequest, StoreResult } from '../store/store.js'
 import type { StoreList } from '../store/store-list.js'
 import { COPY, THIS_COPY } from '../util/copies.js'
 import { Listeners } from '../util/listeners.js'
@@ -33,6 +25,7 @@ import { KeptBlocks } from './bans/kept-blocks.js'
 import { MemoryBanLayer } from './bans/memory-ban-layer.js'
 import { MemoryBlocks, movedBy } from './bans/memory-blocks.js'
 import { PersistedBlocks } from './bans/persisted-blocks.js'
+import { storeBans } from './bans/store-bans.js'
 import { MemoryChargeLayer } from './charges/memory-charge-layer.js'
 import { checkedListName } from './lists/given-list-entries.js'
 import { storeLists } from './lists/given-lists.js'
@@ -110,11 +103,7 @@ const OF_REDIS = {
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function memoryStore(
-  options: MemoryStoreOptions = {},
-): Store & { readonly blocks: StoreBlocks; readonly changes: StoreChanges } & Required<
-    Pick<Store, 'list' | 'forget' | 'offenders' | 'health' | 'on'>
-  > {
+export function memoryStore(options: MemoryStoreOptions = {}): ManagedStore {
   knownOptions('memoryStore', options, OPTIONS, OF_REDIS)
   // The plans of a store that a program makes by itself may come from another process.
   bringAll()
@@ -130,7 +119,8 @@ export function memoryStoreBy(clock?: () => number): Store {
 }
 
 /** A memory store with all features: the layer of charges is the first, then that of bans, then the counts. */
-class MemoryStore implements Store {
+class MemoryStore implements ManagedStore {
+  readonly [BANS]: StoreBans
   readonly clock: (() => number) | undefined
   readonly lists: StoreLists | undefined
   readonly blocks: StoreBlocks
@@ -167,7 +157,9 @@ class MemoryStore implements Store {
     this.noteRefusal = this.#refusals?.note
     const changes = new MemoryChanges(() => base.date)
     this.changes = new ChangeLog(changes, this.#listeners)
-    this.blocks = new KeptBlocks(new MemoryBlocks(base.now, base.bounds.wall, () => this.#bans.bans), this.#listeners)
+    const blocks = new MemoryBlocks(base.now, base.bounds.wall, () => this.#bans.bans)
+    this.blocks = new KeptBlocks(blocks, this.#listeners)
+    this[BANS] = storeBans(blocks, this.#bans, this.blocks, () => {})
     this.#parts = [
       counts,
       this.#charges,
@@ -214,20 +206,8 @@ class MemoryStore implements Store {
     return this.#charges.find(policy, id)
   }
 
-  strike(terms: BanTerms, identity: string, strike: Strike): StrikeResult {
-    return this.#bans.strike(terms, identity, strike)
-  }
-
   reset(plan: Plan, identities: readonly string[]): void {
     this.#charges.reset(plan, identities)
-  }
-
-  block(policy: string, identity: string, forMs: number, reason: string): void {
-    this.#bans.bans.block(policy, identity, forMs, reason, this.#base.now())
-  }
-
-  unblock(policy: string, identity: string): void {
-    this.#bans.bans.unblock(policy, identity)
   }
 
   /** Takes a ban that has ended before its time. Its rung stays, as far as there is room. */

@@ -4,6 +4,7 @@ import type { StoreState } from '../redis/health/breaker.js'
 import type { Readiness } from '../redis/health/readiness.js'
 import { cellSuffix, chargesSuffix, firstOfKeys, keyStart } from '../redis/scripts/keys.js'
 import { deleteKeys } from '../redis/scripts/run.js'
+import { BANS, type StoreBans } from '../store/bans.js'
 import type { StoreBlocks } from '../store/blocks.js'
 import type { StoreChanges } from '../store/changes.js'
 import type { StoreEvents } from '../store/events.js'
@@ -12,9 +13,9 @@ import type { StoreHealth, StoreStats } from '../store/health.js'
 import type { IdentityByKind } from '../store/identity.js'
 import type { LastRefusals } from '../store/last-refusals.js'
 import type { StoreLists } from '../store/list.js'
+import type { ManagedStore } from '../store/managed.js'
 import type { OffendersQuery, OffendersReport } from '../store/offenders.js'
 import {
-  type BanTerms,
   type KeptCharge,
   type Plan,
   REFUND,
@@ -22,13 +23,12 @@ import {
   type Store,
   type StoreRequest,
   type StoreResult,
-  type Strike,
-  type StrikeResult,
   type WaitingClass,
   type WaitingTurn,
 } from '../store/store.js'
 import type { StoreList } from '../store/store-list.js'
 import { COPY, THIS_COPY } from '../util/copies.js'
+import { storeBans } from './bans/store-bans.js'
 import { checkedListName } from './lists/given-list-entries.js'
 import { KeptList } from './lists/kept-list.js'
 import { offendersOf } from './offenders/refusal-log.js'
@@ -36,7 +36,8 @@ import { forget, type KeptState, kept } from './records/kept-state.js'
 import type { assemble } from './redis-parts.js'
 
 /** See `redisStore`. */
-export class RedisStore implements Store {
+export class RedisStore implements ManagedStore {
+  readonly [BANS]: StoreBans
   readonly lists: StoreLists | undefined
   readonly clock: (() => number) | undefined
   /** The identities that are blocked or banned. */
@@ -54,6 +55,8 @@ export class RedisStore implements Store {
   /** @internal Use `redisStore`. */
   constructor(parts: ReturnType<typeof assemble>) {
     this.#parts = parts
+    const { blockChanges, strikes, blocks, texts } = parts
+    this[BANS] = storeBans(blockChanges, strikes, blocks, () => texts.enforceBansOfEveryPolicy())
     this.lists = parts.ownLists
     this.clock = parts.clock
     this.blocks = parts.blocks
@@ -99,18 +102,6 @@ export class RedisStore implements Store {
     if (plan.ban) await strikes.strike(plan.ban, identities[plan.ban.identity] as string, FORGIVEN)
   }
 
-  block(policy: string, identity: string, forMs: number, reason: string): Promise<void> {
-    return this.#parts.blockChanges.block(policy, identity, forMs, reason)
-  }
-
-  unblock(policy: string, identity: string): Promise<void> {
-    return this.#parts.blockChanges.unblock(policy, identity)
-  }
-
-  strike(terms: BanTerms, identity: string, strike: Strike): Promise<StrikeResult> {
-    return this.#parts.strikes.strike(terms, identity, strike)
-  }
-
   forget(identity: IdentityByKind): Promise<void> {
     return forget(this.#parts, identity)
   }
@@ -138,10 +129,6 @@ export class RedisStore implements Store {
     const { lists } = this.#parts
     lists.start()
     return new KeptList(name, lists)
-  }
-
-  enforceBansOfEveryPolicy(): void {
-    this.#parts.texts.enforceBansOfEveryPolicy()
   }
 
   reportWaiting(

@@ -14,6 +14,7 @@ import { planNow } from '../policy/plan-now.js'
 import type { Policy, PolicyChoice, Resolved } from '../policy/policy.js'
 import type { PolicyFeature } from '../policy/policy-feature.js'
 import { wholeOf } from '../policy/share.js'
+import { refuseOldMembers } from '../store/old-members.js'
 import {
   CHARGE,
   CONSUME,
@@ -129,6 +130,7 @@ export class Engine<Subject> {
       invalidPolicy(where, 'store', FORMS.store, store)
     }
     refuseOfOther(`${where}: store`, store)
+    refuseOldMembers(where, store)
     noteUse(where)
     this.policy = policy
     this.store = store

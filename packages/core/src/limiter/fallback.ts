@@ -2,7 +2,7 @@ import { monotonicClock } from '../memory/clock.js'
 import { cappedCosts, withReserved } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { planShare, reservedShare } from '../policy/share.js'
-import type { BanTerms, Plan, Store, StoreRequest, StoreResult, Strike, StrikeResult } from '../store/store.js'
+import type { Plan, Store, StoreRequest, StoreResult } from '../store/store.js'
 import { clockOf, isImpossible, resultOf } from '../store/store.js'
 import { invalidPolicy, neverBeside, SluiceError } from '../util/errors.js'
 import { getOrInsert } from '../util/get-or-insert.js'
@@ -75,6 +75,11 @@ export class LocalFallback {
     return locals.get(this.#store)?.store
   }
 
+  /** The store of this process that decides during an outage. Undefined where the verdict is a fixed one. */
+  get deciding(): Store | undefined {
+    return this.#mode === 'local' ? this.#local.store : undefined
+  }
+
   /** Records a result of the store. Call it with each: during an outage, counting continues from there. */
   record(request: StoreRequest, result: StoreResult): void {
     if (this.#mode === 'local') this.#local.known.record(request, result)
@@ -104,16 +109,6 @@ export class LocalFallback {
     const local = locals.get(this.#store)
     local?.known.forget(plan, identities)
     void local?.store.reset(this.#planOf(plan), identities)
-  }
-
-  /** Counts a strike during an outage, which stays in this process. */
-  strike(terms: BanTerms, identity: string, strike: Strike): StrikeResult | undefined {
-    return this.#mode === 'local' ? (this.#local.store.strike?.(terms, identity, strike) as StrikeResult) : undefined
-  }
-
-  /** Ends a ban that started in this process during an outage. */
-  unblock(policy: string, identity: string): void {
-    void locals.get(this.#store)?.store.unblock(policy, identity)
   }
 
   get #local(): Local {

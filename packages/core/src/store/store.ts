@@ -1,6 +1,6 @@
 import { propertyOf } from '../util/property-of.js'
 import type { Calendar, CalendarWindow, KernelName } from './algorithms.js'
-import type { StoreBlocks } from './blocks.js'
+import type { BANS, BanTerms, BlockReport, StoreBans } from './bans.js'
 import type { StoreChanges } from './changes.js'
 import type { StoreEvents } from './events.js'
 import type { FiguresKeeper } from './figures.js'
@@ -13,6 +13,15 @@ import type { OffendersQuery, OffendersReport } from './offenders.js'
 import type { StoreList } from './store-list.js'
 
 export type { CalendarWindow, KernelName } from './algorithms.js'
+export {
+  type BanTerms,
+  type BlockReport,
+  blockReport,
+  EVERY_POLICY,
+  MAX_RUNGS,
+  type Strike,
+  type StrikeResult,
+} from './bans.js'
 export type { ChargeOutcome, Keep, KeepTerms } from './kept-charge.js'
 
 /**
@@ -101,30 +110,6 @@ export interface SharesTurns {
   /** Other processes trust a report of waiting requests for this many ms. */
   readonly ttlMs: number
 }
-
-/** The terms of a ban: the identity, the number of strikes, and the durations. */
-export interface BanTerms {
-  /** Index of the identity of a `StoreRequest` that is banned. */
-  readonly identity: number
-  /** The name of the policy that the ban applies to; `EVERY_POLICY` for all policies of the store. */
-  readonly scope: string
-  /** The policy that strikes. Strikes do not count while a block of this policy is in force. */
-  readonly policy: string
-  /** Strikes that start a ban. */
-  readonly after: number
-  /** How long a strike counts, in ms. */
-  readonly withinMs: number
-  /** Ms after the last strike and the end of the last ban until the ladder starts again at the first rung. */
-  readonly forgetAfterMs: number
-  /** Duration of a ban per rung, in ms. The last rung repeats. */
-  readonly rungs: readonly number[]
-}
-
-/** Maximum of rungs of a ban. */
-export const MAX_RUNGS = 32
-
-/** Stands for every policy, in place of a policy's name. No policy can have this name. */
-export const EVERY_POLICY = '.store'
 
 /** The policies whose blocks and bans refuse requests, in addition to `EVERY_POLICY`. */
 export type Banning = Pick<Plan, 'policy' | 'banningPolicy'>
@@ -385,40 +370,6 @@ export function isImpossible({ plan, costs, needs }: StoreRequest): boolean {
   )
 }
 
-export interface BlockReport {
-  readonly reason: string
-  /**
-   * Milliseconds until the block ends; exact. Verdicts have `Infinity` for a block without an end, which JSON shows as
-   * `null`.
-   */
-  readonly remainingMs: number
-  /** Present if strikes led to the ban: its rung, from 1, and the number of strikes. */
-  readonly ban: { readonly rung: number; readonly strikes: number } | undefined
-  /** @internal Whether the ban began with this decision. */
-  readonly hasBegun: boolean | undefined
-}
-
-/** The report of a block that began earlier. */
-export function blockReport(reason: string, remainingMs: number, ban: BlockReport['ban']): BlockReport {
-  return { reason, remainingMs, ban: ban && { rung: ban.rung, strikes: ban.strikes }, hasBegun: false }
-}
-
-/** Strikes made apart from a decision. */
-export interface Strike {
-  /** The number of strikes that it counts as, 1 or more. 0 clears all strikes so far, but neither rung nor ban. */
-  readonly weight: number
-  /** Jitter in ms, added to a ban that this strike starts. */
-  readonly jitterMs: number
-  readonly reason: string
-}
-
-export interface StrikeResult {
-  /** The store's clock, in ms. */
-  readonly now: number
-  /** The block or ban in force, if any. */
-  readonly block: BlockReport | undefined
-}
-
 export interface Store {
   /** The clock given to the store, in ms. The fallback during an outage uses the same clock. */
   readonly clock?: (() => number) | undefined
@@ -439,16 +390,6 @@ export interface Store {
    * their rungs remain.
    */
   reset(plan: Plan, identities: readonly string[]): void | Promise<void>
-  /** Blocks an identity, as text `kind=value`, under a policy name for `forMs`, by the store's clock. */
-  block(policy: string, identity: string, forMs: number, reason: string): void | Promise<void>
-  /** Ends a block or ban, and forgets the strikes and rungs that led to it. */
-  unblock(policy: string, identity: string): void | Promise<void>
-  /**
-   * Strikes an identity, as text `kind=value`. Strikes do not count while a block or ban of the policy, the scope or
-   * every policy is in force; the result is then the one that ends last. Absent on stores that do not ban, which reject
-   * policies with `ban`.
-   */
-  strike?(terms: BanTerms, identity: string, strike: Strike): StrikeResult | Promise<StrikeResult>
   /**
    * Reports this process's waiters in a queue to other processes, for a plan with `sharesTurns`. An empty queue reports
    * no classes. The others trust the report for the plan's `ttlMs`. Absent on stores that no other process uses.
@@ -465,19 +406,12 @@ export interface Store {
    */
   mayHavePermits?(plan: Plan, identities: readonly string[], cost: number): Promise<boolean>
   /**
-   * Called when a policy is made whose bans apply to `EVERY_POLICY`. Decisions of this store enforce such bans from
-   * then on.
-   */
-  enforceBansOfEveryPolicy?(): void
-  /**
    * Resolves when the store can decide, or is known to be unavailable; never rejects. Absent on stores that can always
    * decide.
    */
   ready?(): Promise<{ readonly state: 'available' | 'unavailable'; readonly cause: Error | undefined }>
   /** Forgets everything, including blocks; for tests. Absent on stores where that could affect other users' data. */
   clear?(): void | Promise<void>
-  /** The blocks and bans, to read and change. Absent on stores that cannot list them. */
-  readonly blocks?: StoreBlocks
   /** The changes that people make by hand, with their entries. Absent on stores that keep none. */
   readonly changes?: StoreChanges
   /**
@@ -530,6 +464,8 @@ export interface Store {
   lastKnown?(request: StoreRequest): StoreResult | undefined
   /** Waits for requests in flight and closes connections that the store opened. */
   close(): Promise<void>
+  /** Blocks and bans. Absent on stores without, on whose limiters `block` fails, and `ban` is rejected. */
+  readonly [BANS]?: StoreBans
 }
 
 /** The last refusals that a store keeps. For our own packages: declarations of the store do not show them. */

@@ -1,5 +1,6 @@
 // Apps of one framework, each with other options, in a separate process on the built packages. Reports every error that
 // would have ended it, and warnings.
+
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   concurrency,
@@ -15,6 +16,7 @@ import {
   tarpit,
   throttle,
 } from '@sluice/core'
+import { BANS } from '@sluice/core/store'
 import { LATE_APPS } from '../../../http/support/late-apps.js'
 import { ALL_BYTES, MOST_BYTES, PERMITS, SETUPS } from './setups.js'
 
@@ -38,8 +40,10 @@ function slowStore() {
       return store.decide(ask)
     },
     reset: async (plan, identities) => store.reset(plan, identities),
-    block: async (...block) => store.block(...block),
-    unblock: async (...block) => store.unblock(...block),
+    [BANS]: {
+      block: async (...block) => store[BANS]?.block(...block),
+      unblock: async (...block) => store[BANS]?.unblock(...block),
+    },
     close: () => store.close(),
   }
 }

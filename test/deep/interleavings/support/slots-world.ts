@@ -1,5 +1,5 @@
 import { createLimiter, type Limit, type Limiter, memoryStore, type Store, type Verdict } from '@sluice/core'
-import type { StoreRequest, StoreResult } from '@sluice/core/store'
+import { BANS, type StoreRequest, type StoreResult } from '@sluice/core/store'
 import { expect } from 'vitest'
 import { CHARGE, CONSUME, decideAcrossSlots, REFUND, RELEASE } from '../../../support/inside.js'
 import type { Step, World } from './explore.js'
@@ -99,7 +99,7 @@ export class SlotsWorld implements World {
       const [{ request }] = this.#sent as [SentRequest]
       const block = this.#network.call('admin', 'slot 1', 'block', () => {
         this.#isBlocked = true
-        return this.#stores[0]?.block('across', `user-name=${request.user}`, 1e9, 'scraping')
+        return this.#stores[0]?.[BANS]?.block('across', `user-name=${request.user}`, 1e9, 'scraping')
       })
       // The caller of block() sees the failure; whether the block holds depends on the store.
       block.catch(() => {})
@@ -192,7 +192,7 @@ export class SlotsWorld implements World {
   async #expectUsed(): Promise<void> {
     const { capacities, requests } = this.#options
     const observer = this.#limiterOn((part, slot) => (this.#stores[slot] as Store).decide(part))
-    await this.#stores[0]?.unblock('across', `user-name=${(requests[0] as Request).user}`)
+    await this.#stores[0]?.[BANS]?.unblock('across', `user-name=${(requests[0] as Request).user}`)
     for (const request of requests) {
       const { limits } = await observer.peek(request)
       for (const [slot, { remaining }] of limits.entries()) {

@@ -8,7 +8,7 @@ import {
   passThroughGuard,
   STORE_WARNINGS,
 } from '@sluice/core/internal'
-import type { StoreResult } from '@sluice/core/store'
+import { BANS, type StoreResult, type StrikeResult } from '@sluice/core/store'
 import type { Figures } from '../figures/figures.js'
 import type { LogRecord } from '../record.js'
 import { LogTime, settled } from './log-time.js'
@@ -225,15 +225,17 @@ function silent<Code extends string>(codes: readonly Code[]): { readonly [Each i
 
 /** Reports each ban that a strike begins. */
 function noteBans(store: Store, figures: Figures): void {
-  const { decide, strike } = store
+  const { decide, [BANS]: bans } = store
   store.decide = (request) => {
     const result = decide.call(store, request) as StoreResult
     const { block } = result
     if (hasBegun(block)) figures.banBegan(request.plan.ban?.scope, block.remainingMs)
     return result
   }
-  store.strike = (terms, ...rest) => {
-    const result = strike?.call(store, terms, ...rest) as Awaited<ReturnType<NonNullable<Store['strike']>>>
+  const strike = bans?.strike
+  if (!bans || !strike) return
+  bans.strike = (terms, ...rest) => {
+    const result = strike.call(bans, terms, ...rest) as StrikeResult
     if (hasBegun(result.block)) figures.banBegan(terms.scope, result.block.remainingMs)
     return result
   }

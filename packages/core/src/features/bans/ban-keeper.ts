@@ -1,6 +1,7 @@
 import { isUnavailable, type LocalFallback } from '../../limiter/fallback.js'
 import type { LimiterEmitter } from '../../limiter/limiter-emitter.js'
 import type { Policy, PolicyChoice } from '../../policy/policy.js'
+import { BANS } from '../../store/bans.js'
 import {
   type BanTerms,
   CONSUME,
@@ -13,7 +14,7 @@ import {
 } from '../../store/store.js'
 import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
 import type { PartKey } from '../../util/parts.js'
-import { isPropertyOf, propertyOf } from '../../util/property-of.js'
+import { propertyOf } from '../../util/property-of.js'
 import { decisionOn } from '../../verdict/decision.js'
 import { type BanReport, banReport, DECISION, type Verdict, verdictOf } from '../../verdict/verdict.js'
 import { BAN, type Ban, drawJitter, strikeOf } from './ban-terms.js'
@@ -40,8 +41,10 @@ export class BanKeeper<Subject> {
   /** @throws SluiceError `INVALID_POLICY` for a store without bans */
   constructor(policy: PolicyChoice<Subject>, store: Store, fallback: LocalFallback, emitter: LimiterEmitter) {
     const { name, where, all } = policy
-    if (typeof propertyOf(store, 'strike') !== 'function')
-      invalidPolicy(where, 'ban', 'a store that has strike()', store)
+    const bans = store[BANS]
+    if (!bans || typeof propertyOf(bans, 'strike') !== 'function') {
+      invalidPolicy(where, 'ban', 'a store that has strike() in store[BANS]', store)
+    }
     this.#name = name
     this.#where = where
     this.#store = store
@@ -49,7 +52,7 @@ export class BanKeeper<Subject> {
     this.#emitter = emitter
     this.#policies = new Map(all.map((policy) => [policy.tier, policy]))
     this.#isOfStore = all.some(({ parts }) => parts.get(BAN)?.terms.scope === EVERY_POLICY)
-    if (this.#isOfStore && isPropertyOf(store, 'enforceBansOfEveryPolicy')) store.enforceBansOfEveryPolicy?.()
+    if (this.#isOfStore && propertyOf(bans, 'enforceBansOfEveryPolicy')) bans.enforceBansOfEveryPolicy?.()
   }
 
   /** The strike that a refusal in this tier counts as: see `StoreRequest.strike`. Undefined where it is none. */
@@ -100,8 +103,9 @@ export class BanKeeper<Subject> {
 
   /** Ends a ban that started during an outage. */
   end(identity: string): void {
-    this.#fallback.unblock(this.#name, identity)
-    if (this.#isOfStore) this.#fallback.unblock(EVERY_POLICY, identity)
+    const bans = this.#fallback.local?.[BANS]
+    void bans?.unblock(this.#name, identity)
+    if (this.#isOfStore) void bans?.unblock(EVERY_POLICY, identity)
   }
 
   /** Counts the strike of a verdict's request; undefined where it is no strike. */
@@ -127,11 +131,11 @@ export class BanKeeper<Subject> {
     let isLocal = store !== this.#store
     let result: StrikeResult | undefined
     try {
-      result = isPropertyOf(store, 'strike') ? await store.strike?.(terms, identity, strike) : undefined
+      result = await store[BANS]?.strike?.(terms, identity, strike)
     } catch (error) {
       if (!isUnavailable(error)) throw error
       isLocal = true
-      result = this.#fallback.strike(terms, identity, strike)
+      result = await this.#fallback.deciding?.[BANS]?.strike?.(terms, identity, strike)
     }
     if (result) this.#emitter.struck(this.#name, identity, strike, result, isLocal)
     return result

@@ -1,7 +1,9 @@
 import type { LimiterInside } from '../../limiter/limiter.js'
+import { BANS, type StoreBans } from '../../store/bans.js'
 import type { IdentityByKind, KeyValue } from '../../store/identity.js'
+import type { Store } from '../../store/store.js'
 import { spanOrForEver } from '../../util/duration.js'
-import { SluiceError } from '../../util/errors.js'
+import { invalidPolicy, SluiceError } from '../../util/errors.js'
 import { knownOptions } from '../../util/validate.js'
 import type { BanReport } from '../../verdict/verdict.js'
 import { KEEPER } from './ban-keeper.js'
@@ -21,9 +23,10 @@ export async function block<Subject>(
   const reason = checkReason(where, options.reason === undefined ? '' : options.reason)
   const forMs = spanOrForEver(`${where}: block`, 'for', options.for)
   const texts = subjects.toBlock(identity)
+  const bans = bansIn(store, where)
   // No advice for networks: a list may allow only some of their addresses.
   if (subjects.rangeIn(identity) === undefined) early?.adviseOnBlock(subjects.given(identity))
-  await Promise.all(texts.map((text) => store.block(name, text, forMs, reason)))
+  await Promise.all(texts.map((text) => bans.block(name, text, forMs, reason)))
   for (const text of texts) emitBlock(emitter.listeners, { policy: name, identity: text }, forMs, reason)
 }
 
@@ -34,15 +37,21 @@ export async function unblock<Subject>(
 ): Promise<void> {
   const texts = subjects.toBlock(identity)
   const { policy, store, parts, emitter } = engine
-  const { name } = policy
+  const { name, where } = policy
+  const bans = bansIn(store, where)
   const scopes = policy.all.flatMap(({ parts }) => parts.get(BAN)?.terms.scope ?? [])
   const policies = [...new Set([name, ...scopes])]
-  await Promise.all(texts.flatMap((text) => policies.map((policy) => store.unblock(policy, text))))
+  await Promise.all(texts.flatMap((text) => policies.map((policy) => bans.unblock(policy, text))))
   for (const text of texts) {
     parts.get(KEEPER)?.end(text)
     emitUnblock(emitter.listeners, { policy: name, identity: text })
   }
   engine.wake()
+}
+
+/** @throws SluiceError `INVALID_POLICY` */
+function bansIn(store: Store, where: string): StoreBans {
+  return store[BANS] ?? invalidPolicy(where, 'store', 'one that blocks, by store[BANS]', store)
 }
 
 /** See `Limiter.strike`. */

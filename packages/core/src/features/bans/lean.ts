@@ -1,4 +1,5 @@
 import { INSIDE } from '../../limiter/limiter.js'
+import { BANS } from '../../store/bans.js'
 import type { IdentityByKind, KeyValue } from '../../store/identity.js'
 import type { LeanFeature } from '../lean/lean-feature.js'
 import type { BlockOptions, StrikeOptions } from './block-options.js'
@@ -17,9 +18,11 @@ export const bans: LeanFeature<'bans'> = {
     return {
       layer,
       members: {
-        strike: (terms, identity, strike) => layer.strike(terms, identity, strike),
-        block: (policy, identity, forMs, reason) => layer.bans.block(policy, identity, forMs, reason, base.now()),
-        unblock: (policy, identity) => layer.bans.unblock(policy, identity),
+        [BANS]: {
+          strike: (terms, identity, strike) => layer.strike(terms, identity, strike),
+          block: (policy, identity, forMs, reason) => layer.bans.block(policy, identity, forMs, reason, base.now()),
+          unblock: (policy, identity) => layer.bans.unblock(policy, identity),
+        },
       },
     }
   },

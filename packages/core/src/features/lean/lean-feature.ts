@@ -40,7 +40,7 @@ export interface LeanFeature<Name extends FeatureName = FeatureName> {
   readonly guard?: GuardFeature
   /** @internal Adds its methods to a class of limiters. */
   readonly extend?: (Base: typeof BasicLimiter) => typeof BasicLimiter
-  /** @internal Its layer of a memory store above the one beneath, and its members of the store. */
+  /** @internal Its layer of a memory store above the one beneath, and its parts of the store. */
   readonly memory?: (
     base: MemoryBase,
     next: MemoryLayer,

@@ -5,11 +5,10 @@ import type { MemoryLayer } from '../../memory/layer.js'
 import type { StoreHealth } from '../../store/health.js'
 import type { Plan, Store, StoreRequest, StoreResult } from '../../store/store.js'
 import { COPY, THIS_COPY } from '../../util/copies.js'
-import { wrongPolicy } from '../../util/errors.js'
 import { fieldsOf } from '../../util/property-of.js'
 import { knownOptions } from '../../util/validate.js'
 import type { MemoryStoreOptions } from '../memory-store.js'
-import { addFeature, type LeanFeature } from './lean-feature.js'
+import type { LeanFeature } from './lean-feature.js'
 
 /** The options of a memory store of single features. */
 export type LeanStoreOptions = Pick<MemoryStoreOptions, 'clock' | 'maxKeys' | 'maxBytes'>
@@ -63,15 +62,6 @@ class LeanStore implements Store {
 
   reset(plan: Plan, identities: readonly string[]): void {
     this.#layer.reset(plan, identities)
-  }
-
-  /** Of stores without bans. */
-  block(): void {
-    wrongPolicy(`memoryStore: block: ${addFeature('bans')}`)
-  }
-
-  unblock(): void {
-    wrongPolicy(`memoryStore: unblock: ${addFeature('bans')}`)
   }
 
   async health(): Promise<StoreHealth> {

@@ -1,0 +1,44 @@
+import { wrongPolicy } from '../util/errors.js'
+import { isPropertyOf } from '../util/property-of.js'
+import { BANS } from './bans.js'
+import type { Store } from './store.js'
+
+/** A part of stores, the name of its symbol, and earlier members of stores with their names in the part. */
+type Part = readonly [
+  of: (store: Store) => object | undefined,
+  symbol: string,
+  members: Readonly<Record<string, string>>,
+]
+
+const PARTS: readonly Part[] = [
+  [
+    (store) => store[BANS],
+    'BANS',
+    {
+      block: 'block',
+      unblock: 'unblock',
+      strike: 'strike',
+      enforceBansOfEveryPolicy: 'enforceBansOfEveryPolicy',
+      blocks: 'blocks',
+    },
+  ],
+]
+
+/**
+ * Rejects a store that has, as its own member, what is read from a part of it: a method that nothing calls is a limit silently
+ * absent.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ */
+export function refuseOldMembers(where: string, store: Store): void {
+  for (const [of, symbol, members] of PARTS) {
+    const part = of(store)
+    for (const [old, member] of Object.entries(members)) {
+      if (!isPropertyOf(store, old) || (part && member in part)) continue
+      wrongPolicy(
+        `${where}: store: ${old}: expected it as ${member} of store[${symbol}], got it as a member of the store: write ` +
+          `[${symbol}]: { ${member}, … }, with the symbol from @sluice/core/store`,
+      )
+    }
+  }
+}
