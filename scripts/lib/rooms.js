@@ -38,7 +38,8 @@ export const ROOMS = {
     inner: {
       features: {
         rooms: {
-          lean: [],
+          offenders: [],
+          lean: ['offenders'],
           queues: ['lean'],
           meters: ['lean'],
           bodies: ['lean', 'meters'],
@@ -48,7 +49,6 @@ export const ROOMS = {
           charges: ['lean'],
           leases: [],
           relaxed: ['lean'],
-          offenders: [],
           records: ['lists', 'bans', 'offenders'],
           documents: ['meters', 'lists', 'outcomes', 'charges', 'queues'],
         },

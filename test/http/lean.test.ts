@@ -168,6 +168,13 @@ test('every option of rateLimit is one of the core, or has words for its feature
   }
 })
 
+test('a store with offenders counts refusals', async () => {
+  const store = memoryStore({ offenders: true })
+  const limiter = withFeatures().createLimiter({ name: 'api', limit: 0, window: '1h', store })
+  await limiter.consume('a')
+  expect(await store.offenders({ policy: 'api' })).toMatchObject({ offenders: [{ value: 'a' }] })
+})
+
 test('a store that is away is replaced by one of this process', async () => {
   const { createLimiter: limiterOf, memoryStore: storeOf } = withFeatures()
   const store = Object.assign(storeOf(), {

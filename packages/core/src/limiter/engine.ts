@@ -31,12 +31,11 @@ import { invalidPolicy, wrongPolicy } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
 import { FORMS } from '../util/option-hints.js'
 import { Parts } from '../util/parts.js'
-import { propertyOf } from '../util/property-of.js'
 import { Resets } from '../util/resets.js'
 import { PROCESS_TIMING, type Timing } from '../util/timing.js'
 import { refusePolluted } from '../util/validate.js'
 import { type MaybePromise, whenKnown } from '../util/when-known.js'
-import { type DecidedBy, type Decision, decisionOn, refusedBy } from '../verdict/decision.js'
+import { type DecidedBy, type Decision, decisionOn, } from '../verdict/decision.js'
 import { DECISION, type Verdict, verdictOf } from '../verdict/verdict.js'
 import { ChargeLedger, type MakeMeter } from './charge-ledger.js'
 import type { EarlyBasis, EarlyDecisions } from './early-decisions.js'
@@ -66,6 +65,8 @@ export interface LimiterFeature extends PolicyFeature {
 export interface EnginePart {
   /** Adds its terms to the request of a decision that is no peek. */
   readonly complete?: (request: Writable<StoreRequest>, policy: Policy<never>, options: DecisionOptions) => void
+  /** Called with each final verdict. `isRefused`: whether the request does not proceed. */
+  readonly concluded?: (verdict: Verdict, isRefused: boolean) => void
   /** Makes the meters of verdicts. */
   readonly meter?: MakeMeter
   /** What a user may give for a charge, in words, where that may be more than a verdict. */
@@ -104,6 +105,8 @@ export class Engine<Subject> {
   readonly #features: readonly EnginePart[]
   /** Those that complete requests: of most policies, none. */
   readonly #completing: readonly EnginePart[]
+  /** Those that take final verdicts: of most, none. */
+  readonly #concluding: readonly EnginePart[]
   #isStoreAsync = false
   /** The last decision's, as the next one is nearly always the same. */
   #by: DecidedBy | undefined
@@ -149,6 +152,7 @@ export class Engine<Subject> {
     )
     this.#features = features.flatMap((feature) => feature.engine?.(this as Engine<never>, this.#fallback) ?? [])
     this.#completing = this.#features.filter(({ complete }) => complete)
+    this.#concluding = this.#features.filter(({ concluded }) => concluded)
   }
 
   /** Decides, and charges every limit if all have room. `op` replaces the policy's own, for a peek. */
@@ -268,12 +272,14 @@ export class Engine<Subject> {
     await this.store.reset(plan, identities)
   }
 
-  /** Notifies the listeners of a final verdict. `isRefused`: whether the request does not proceed. `context`: of HTTP. */
+  /** Whether features take every final verdict, also where nothing watches. */
+  get isConcluding(): boolean {
+    return this.#concluding.length > 0
+  }
+
+  /** Notifies features and listeners of a final verdict. `isRefused`: whether the request does not proceed. `context`: of HTTP. */
   conclude(verdict: Verdict, isRefused: boolean, context?: RequestPath): void {
-    const noteRefusal = isRefused && verdict.kind === 'decided' ? propertyOf(this.store, 'noteRefusal') : undefined
-    if (noteRefusal) {
-      for (const [policy, identities] of refusedBy(verdict[DECISION])) noteRefusal(policy, [...identities])
-    }
+    for (const part of this.#concluding) part.concluded?.(verdict, isRefused)
     if (isWatched()) this.emitter.decided(verdict, isRefused, context)
   }
 

@@ -10,7 +10,6 @@ import { type Op, PEEK } from '../store/store.js'
 import { refuseOfOther } from '../util/copies.js'
 import { invalidPolicy, SluiceError, show, wrongPolicy } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
-import { propertyOf } from '../util/property-of.js'
 import { knownOptions, optionalFunction } from '../util/validate.js'
 import { warnOnRejection } from '../util/warn-on-rejection.js'
 import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
@@ -108,7 +107,7 @@ export class BasicLimiter<Subject> {
     this.#where = engine.policy.where
     this.#early = early
     this.#afterVerdict = afterVerdict
-    this.#isAnnounced = afterVerdict !== undefined || propertyOf(engine.store, 'noteRefusal') !== undefined
+    this.#isAnnounced = afterVerdict !== undefined || engine.isConcluding
     noteStoreInUse(engine.store)
   }
 

@@ -2,6 +2,7 @@ import type { GuardComposition } from '../../http/guard/parts.js'
 import { BasicLimiter, makeLimiterOf } from '../../limiter/limiter.js'
 import { wrongPolicy } from '../../util/errors.js'
 import type { Lean } from '../lean-types.js'
+import { offenders } from '../offenders/feature.js'
 import { ABSENT } from './absent.js'
 import { addFeature, FEATURE_OF, FEATURE_OF_METHOD, type FeatureName, type LeanFeature } from './lean-feature.js'
 import { type LeanStoreOptions, leanStore } from './memory-store.js'
@@ -40,7 +41,8 @@ export function leanComposition(given: readonly LeanFeature[]): GuardComposition
   const absences = absent.flatMap((name) => ABSENT[name] ?? [])
   const makeStore = (clock?: () => number) => leanStore(features, clock ? { clock } : {})
   return {
-    features: [...features.map(({ limiter }) => limiter), ...absences],
+    // Offenders are an option of stores, and those on Redis may have it.
+    features: [...features.map(({ limiter }) => limiter), offenders, ...absences],
     guards: [...features.flatMap(({ guard }) => guard ?? []), ...absences],
     Limiter: limiterClass(features),
     defaultStore: () => makeStore(),
