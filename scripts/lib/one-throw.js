@@ -2,7 +2,7 @@ import ts from 'typescript5'
 
 const NAME = 'raiseError'
 const RAISE = `
-// The only line that throws: Node prints it above the message of an error that nobody catches.
+// The only line that throws: Node prints it above the message of an uncaught error.
 function ${NAME}(error) {
   throw error
 }

@@ -63,7 +63,7 @@ describe('warnings about how limiters are made', () => {
     ])
   })
 
-  test('warnings tell limiters without a name by where they were made', async () => {
+  test('warnings name the place where a limiter without a name was made', async () => {
     const store = express.memoryStore()
     const limiters: express.Limiter[] = []
     const warnings = await warningsDuring(async () => {

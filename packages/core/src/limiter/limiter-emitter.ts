@@ -19,7 +19,7 @@ export interface RequestPath {
 export class LimiterEmitter {
   readonly listeners: Listeners<LimiterEvents>
 
-  /** `where`: the name of the limiter in warnings, which tell one without a name by where it is made. */
+  /** `where`: the name of the limiter in warnings, which name the place where one without a name is made. */
   constructor(where: string, name: string | undefined) {
     const madeAt = name === undefined ? new MadeAt(where) : undefined
     this.listeners = new Listeners<LimiterEvents>(where, LIMITER_EVENTS, undefined, madeAt)

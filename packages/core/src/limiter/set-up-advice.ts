@@ -34,7 +34,7 @@ export function adviseOnSetUp(
     if (other) {
       warnings.emit(
         'SLUICE_SAME_NAME',
-        `${where}: another limiter without a name uses this store, ${other.tell(where)}: where their limits are equal they ` +
+        `${where}: another limiter without a name uses this store, ${other.withPlace(where)}: where their limits are equal they ` +
           'share their counts; give each a name',
       )
     }

@@ -18,7 +18,7 @@ export function beginAtCaller(error: Error): void {
   const first = frames.findIndex((frame) => !isOwn(frame))
   if (frames.length === 0 || first === 0) return
   const shown = frames.slice(Math.max(first, 0)).slice(0, Error.stackTraceLimit)
-  // Above the message of a rejection that nobody catches, Node shows the line at which the stack was captured last.
+  // Above the message of an unhandled rejection, Node shows the line at which the stack was captured last.
   Error.captureStackTrace(error)
   // Node keeps what it has captured if the property is deleted, and not if it is assigned.
   const value = [`${error.name}: ${error.message}`, ...shown].join('\n')
@@ -37,7 +37,7 @@ export class MadeAt {
     this.#where = where
   }
 
-  tell(message: string): string {
+  withPlace(message: string): string {
     if (!message.startsWith(this.#where)) return message
     // Reading a stack takes longer than capturing it.
     this.#place ??= placeIn(framesIn(this.#captured))

@@ -155,7 +155,7 @@ export class Listeners<Events extends object> implements Audience<Events> {
     const what = error instanceof Error ? error.message : String(error)
     // Not sent as an event: a listener for warnings that fails would get it without end.
     const message = `${this.#where}: listener of "${name}": ${what}`
-    processWarning('SLUICE_LISTENER_FAILED', this.madeAt?.tell(message) ?? message)
+    processWarning('SLUICE_LISTENER_FAILED', this.madeAt?.withPlace(message) ?? message)
   }
 }
 

@@ -75,7 +75,7 @@ export class Warnings<Code extends WarningCode> {
   /** Bound, so that it can be passed on. */
   readonly emit: (code: Code, message: string) => void
   /** Adds to a message about a source without a name where it was made. */
-  readonly tell: (message: string) => string
+  readonly withPlace: (message: string) => string
 
   /**
    * `codes`: the codes of this source.
@@ -100,9 +100,9 @@ export class Warnings<Code extends WarningCode> {
     }
     this.#silenced = new Set(codes.filter((code) => Object.hasOwn(option, code) && option[code] === false))
     if (this.#silenced.has('SLUICE_LISTENER_FAILED')) listeners.isSilent = true
-    this.tell = (message) => listeners.madeAt?.tell(message) ?? message
+    this.withPlace = (message) => listeners.madeAt?.withPlace(message) ?? message
     this.emit = (code, message) => {
-      if (!this.#silenced.has(code) && isNew(code, message)) emitWarning(code, this.tell(message), listeners)
+      if (!this.#silenced.has(code) && isNew(code, message)) emitWarning(code, this.withPlace(message), listeners)
     }
   }
 }

@@ -101,9 +101,9 @@ function faultIn(error: unknown, units: unknown): Fault | undefined {
 }
 
 /** Adds the limiter's name to an error that is thrown on. A key function does not know it. */
-function named(thrown: unknown, where: string, { tell }: Pick<Warnings<never>, 'tell'>): unknown {
+function named(thrown: unknown, where: string, { withPlace }: Pick<Warnings<never>, 'withPlace'>): unknown {
   if (!(thrown instanceof SluiceError)) return thrown
-  const message = tell(namedMessage(thrown, where))
+  const message = withPlace(namedMessage(thrown, where))
   return message === thrown.message ? thrown : new SluiceError(thrown.code, message, { cause: thrown })
 }
 
