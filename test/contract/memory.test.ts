@@ -1,4 +1,5 @@
 import { memoryStore, type Store } from '@sluice/core'
+import { KEPT_CHARGES, type StoreKeptCharges } from '@sluice/core/store'
 import { storeContract } from '@sluice/testing'
 import { describe, test } from 'vitest'
 import { agreementContract } from './agreement.js'
@@ -28,10 +29,10 @@ const memory: StoreUnderTest = {
 /** As a store does that decides in another process. */
 function byJson(store: Store): Store {
   const decide: Store['decide'] = store.decide.bind(store)
-  const keptCharge = store.keptCharge?.bind(store) as NonNullable<Store['keptCharge']>
+  const charges = store[KEPT_CHARGES] as StoreKeptCharges
   return Object.assign(store, {
     decide: (request: Parameters<Store['decide']>[0]) => copied(decide(copied(request))),
-    keptCharge: (policy: string, id: string) => copied(keptCharge(policy, id)),
+    [KEPT_CHARGES]: { find: (policy: string, id: string) => copied(charges.find(policy, id)) },
   })
 }
 

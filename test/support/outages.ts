@@ -1,5 +1,5 @@
 import { memoryStore, SluiceError, type Store } from '@sluice/core'
-import { BANS, type StoreRequest, type StoreResult, type StrikeResult } from '@sluice/core/store'
+import { BANS, KEPT_CHARGES, type StoreRequest, type StoreResult, type StrikeResult } from '@sluice/core/store'
 import { withMembers } from './with-members.js'
 
 /** A store in this process that stands for a shared one, and can become unreachable. */
@@ -26,7 +26,7 @@ export function distantStore(clock: () => number): Distant {
       unblock: (...args) => reach().then(() => store[BANS].unblock(...args)),
       strike: (...args) => reach().then(() => store[BANS].strike?.(...args) as StrikeResult),
     },
-    keptCharge: (policy, id) => reach().then(() => store.keptCharge?.(policy, id) ?? []),
+    [KEPT_CHARGES]: { find: (...args) => reach().then(() => store[KEPT_CHARGES].find(...args)) },
     close: () => store.close(),
   }
   return distant

@@ -1,5 +1,15 @@
 import { memoryStore, SluiceError, type Store } from '@sluice/core'
-import { BANS, type Plan, type StoreBans, type StoreRequest, type StoreResult } from '@sluice/core/store'
+import {
+  BANS,
+  KEPT_CHARGES,
+  type Plan,
+  type StoreBans,
+  type StoreKeptCharges,
+  type StoreRequest,
+  type StoreResult,
+  type StoreWaiters,
+  WAITERS,
+} from '@sluice/core/store'
 
 /** A store that fails on demand. */
 export interface FailingStore extends Store {
@@ -30,13 +40,18 @@ export function failingStore(store: Store = memoryStore()): FailingStore {
 
 class Failing implements FailingStore {
   readonly [BANS]: StoreBans | undefined
+  readonly [KEPT_CHARGES]: StoreKeptCharges | undefined
+  readonly [WAITERS]: StoreWaiters | undefined
   readonly #store: Store
   #error: { readonly thrown: unknown } | undefined
   #failures = 0
 
   constructor(store: Store) {
     this.#store = store
-    this[BANS] = store[BANS] && this.#bansOf(store[BANS])
+    const { [BANS]: bans, [KEPT_CHARGES]: charges, [WAITERS]: waiters } = store
+    this[BANS] = bans && this.#bansOf(bans)
+    this[KEPT_CHARGES] = charges && { find: (...args) => this.#reach(() => charges.find(...args)) }
+    this[WAITERS] = waiters && this.#waitersOf(waiters)
   }
 
   get failures(): number {
@@ -75,22 +90,17 @@ class Failing implements FailingStore {
     }
   }
 
+  #waitersOf(waiters: StoreWaiters): StoreWaiters {
+    const { report } = waiters
+    return report ? { report: (...args) => this.#reach(() => report.apply(waiters, args)) } : {}
+  }
+
   decide(request: StoreRequest): Promise<StoreResult> {
     return this.#reach(() => this.#store.decide(request))
   }
 
   reset(plan: Plan, identities: readonly string[]): Promise<void> {
     return this.#reach(() => this.#store.reset(plan, identities))
-  }
-
-  get keptCharge(): Store['keptCharge'] {
-    const { keptCharge } = this.#store
-    return keptCharge && ((...args) => this.#reach(() => keptCharge.apply(this.#store, args)))
-  }
-
-  get reportWaiting(): Store['reportWaiting'] {
-    const { reportWaiting } = this.#store
-    return reportWaiting && ((...args) => this.#reach(() => reportWaiting.apply(this.#store, args)))
   }
 
   async clear(): Promise<void> {

@@ -11,6 +11,7 @@ import {
   tokenBucket,
   type Verdict,
 } from '@sluice/core'
+import { KEPT_CHARGES } from '@sluice/core/store'
 import type { TestClock } from './clock.js'
 import { freshKey } from './fresh-key.js'
 
@@ -39,11 +40,11 @@ function idOf({ id }: Verdict): string {
 /** Tests of charges that any process changes by their ids. On a store without them, that policies with `charges` are rejected. */
 export function keptChargeTests(given: On, oneOfEach: Readonly<Record<string, Limit<string>>>): void {
   given('a store that keeps no charges rejects policies with charges', async (store) => {
-    if (!store.keptCharge) assert.throws(() => createLimiter({ store, limit: 1, window: '1m', charges }), /charges/)
+    if (!store[KEPT_CHARGES]) assert.throws(() => createLimiter({ store, limit: 1, window: '1m', charges }), /charges/)
   })
   const on: On = (title, body) =>
     given(title, async (store, clock) => {
-      if (store.keptCharge) await body(store, clock)
+      if (store[KEPT_CHARGES]) await body(store, clock)
     })
   refundTests(on, oneOfEach)
   settleTests(on)

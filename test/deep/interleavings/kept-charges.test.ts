@@ -1,5 +1,5 @@
 import { memoryStore, redisStore, type Store } from '@sluice/core'
-import type { StoreRequest, StoreResult } from '@sluice/core/store'
+import { KEPT_CHARGES, type StoreRequest, type StoreResult } from '@sluice/core/store'
 import { describe, expect, test } from 'vitest'
 import { byEffort } from '../../support/effort.js'
 import { ALL, type ExploreOptions, explore } from './support/explore.js'
@@ -57,7 +57,7 @@ describe('on real Redis', () => {
         return {
           decide: (request: StoreRequest) => store.decide(request),
           reset: (...args: Parameters<Store['reset']>) => store.reset(...args),
-          keptCharge: (...args: Parameters<NonNullable<Store['keptCharge']>>) => store.keptCharge?.(...args) ?? [],
+          [KEPT_CHARGES]: store[KEPT_CHARGES],
           close: async () => {},
         } as unknown as Store
       }
@@ -89,7 +89,7 @@ describe('the explorer detects mistakes', () => {
       return {
         decide: (request: StoreRequest) => decide(store, request),
         reset: (...args: Parameters<Store['reset']>) => store.reset(...args),
-        keptCharge: (...args: Parameters<NonNullable<Store['keptCharge']>>) => store.keptCharge?.(...args) ?? [],
+        [KEPT_CHARGES]: store[KEPT_CHARGES],
         close: () => store.close(),
       } as unknown as Store
     }

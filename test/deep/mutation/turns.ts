@@ -8,6 +8,7 @@ import {
   type Plan,
   type StoreRequest,
   type StoreResult,
+  WAITERS,
   type WaitingTurn,
 } from '@sluice/core/store'
 import { oneScriptFor, TURNS } from '../../../packages/core/src/redis/scripts/script.js'
@@ -441,7 +442,7 @@ function resultText({ allowed, behindMs = 0 }: StoreResult, _asked: StoreRequest
 async function reportCase(venue: Venue): Promise<string | undefined> {
   const { store, request, keys } = await planOf([log, bucket], venue)
   const report = (process: string, cell: number, classes: readonly [number, number][]) =>
-    store.reportWaiting?.(
+    store[WAITERS]?.report?.(
       request.plan,
       request.identities,
       { process, cell },
@@ -485,7 +486,7 @@ async function reportCase(venue: Venue): Promise<string | undefined> {
 async function reportTimesCase(venue: Venue): Promise<string | undefined> {
   const { store, request, keys } = await planOf([bucket], venue)
   const report = (process: string) =>
-    store.reportWaiting?.(request.plan, request.identities, { process, cell: 0 }, [
+    store[WAITERS]?.report?.(request.plan, request.identities, { process, cell: 0 }, [
       { headStartMs: 0, since: performance.now() },
     ])
   try {

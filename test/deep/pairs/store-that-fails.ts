@@ -1,5 +1,13 @@
 import { SluiceError, type Store } from '@sluice/core'
-import { BANS, PEEK, type StoreBans, type StoreRequest, type StoreResult } from '@sluice/core/store'
+import {
+  BANS,
+  KEPT_CHARGES,
+  PEEK,
+  type StoreBans,
+  type StoreKeptCharges,
+  type StoreRequest,
+  type StoreResult,
+} from '@sluice/core/store'
 import { insist } from '../../support/outages.js'
 import { withMembers } from '../../support/with-members.js'
 
@@ -9,7 +17,7 @@ import { withMembers } from '../../support/with-members.js'
  */
 export function withOutages<Kept extends Store>(store: Kept): Kept & { isAway: boolean } {
   const all = insist(store)
-  const { [BANS]: bans, keptCharge } = all
+  const { [BANS]: bans, [KEPT_CHARGES]: charges } = all
   const reach = async (): Promise<void> => {
     if (away.isAway) throw unreachable()
   }
@@ -28,9 +36,9 @@ export function withOutages<Kept extends Store>(store: Kept): Kept & { isAway: b
       unblock: (...args: Parameters<StoreBans['unblock']>) => reach().then(() => bans.unblock(...args)),
       strike: (...args: Parameters<NonNullable<StoreBans['strike']>>) => reach().then(() => bans.strike?.(...args)),
     },
-    ...(keptCharge && {
-      keptCharge: (...args: Parameters<typeof keptCharge>) => reach().then(() => keptCharge(...args)),
-    }),
+    [KEPT_CHARGES]: charges && {
+      find: (...args: Parameters<StoreKeptCharges['find']>) => reach().then(() => charges.find(...args)),
+    },
   }
   return withMembers(all, away)
 }

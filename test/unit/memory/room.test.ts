@@ -9,6 +9,7 @@ import {
   slidingLog,
   slidingWindow,
 } from '@sluice/core'
+import { KEPT_CHARGES } from '@sluice/core/store'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { memoryStore } from '../../../packages/core/src/features/memory-store.js'
 import { BucketTable } from '../../../packages/core/src/memory/bucket-table.js'
@@ -455,6 +456,6 @@ test('a store of the default size holds 80,000 ids of charges', async () => {
   const limiter = createLimiter<string>({ name: 'jobs', store, limits, charges: { keep: '1h' } })
   const ids: string[] = []
   for (let n = 0; n < 80_000; n++) ids.push((await limiter.consume('client:192.0.2.1')).id as string)
-  const partsOf = (id: string) => store.keptCharge?.('jobs', id) as readonly unknown[] | undefined
+  const partsOf = (id: string) => store[KEPT_CHARGES].find('jobs', id) as readonly unknown[] | undefined
   expect(ids.filter((id) => !partsOf(id)?.length)).toEqual([])
 })

@@ -14,6 +14,9 @@ test.each([
   ['strike', 'strike of store[BANS]'],
   ['enforceBansOfEveryPolicy', 'enforceBansOfEveryPolicy of store[BANS]'],
   ['blocks', 'blocks of store[BANS]'],
+  ['keptCharge', 'find of store[KEPT_CHARGES]'],
+  ['reportWaiting', 'report of store[WAITERS]'],
+  ['mayHavePermits', 'mayHavePermits of store[WAITERS]'],
 ])('a store with %s outside of its part is rejected, and the error names the part', (member, part) => {
   expect(limiterOn({ [member]: () => {} })).toThrow(
     `policy "api": store: ${member}: expected it as ${part}, got it as a member of the store`,

@@ -12,7 +12,14 @@ import type { IdentityByKind } from '../store/identity.js'
 import type { StoreListOptions, StoreLists } from '../store/list.js'
 import type { ManagedStore } from '../store/managed.js'
 import type { OffendersQuery, OffendersReport } from '../store/offenders.js'
-import type { KeptCharge, Plan, Store, StoreRequest, StoreResult } from '../store/store.js'
+import {
+  KEPT_CHARGES,
+  type Plan,
+  type Store,
+  type StoreKeptCharges,
+  type StoreRequest,
+  type StoreResult,
+} from '../store/store.js'
 import type { StoreList } from '../store/store-list.js'
 import { COPY, THIS_COPY } from '../util/copies.js'
 import { Listeners } from '../util/listeners.js'
@@ -121,6 +128,7 @@ export function memoryStoreBy(clock?: () => number): Store {
 /** A memory store with all features: the layer of charges is the first, then that of bans, then the counts. */
 class MemoryStore implements ManagedStore {
   readonly [BANS]: StoreBans
+  readonly [KEPT_CHARGES]: StoreKeptCharges
   readonly clock: (() => number) | undefined
   readonly lists: StoreLists | undefined
   readonly blocks: StoreBlocks
@@ -150,6 +158,7 @@ class MemoryStore implements ManagedStore {
     const counts = new Counts(base)
     this.#bans = new MemoryBanLayer(base, counts, { changed, evicted: (ban) => this.#evicted(ban) })
     this.#charges = new MemoryChargeLayer(base, this.#bans)
+    this[KEPT_CHARGES] = this.#charges
     base.swept.push(() => base.states)
     this.#lists = new MemoryLists(() => base.date, changed)
     const refusalSlices = new MemoryRefusals(base.now)
@@ -200,10 +209,6 @@ class MemoryStore implements ManagedStore {
   /** `now`: replaces the clock's time, to charge a use that is known from an earlier instant. */
   decide(request: StoreRequest, now = this.#base.now()): StoreResult {
     return this.#charges.decide(request, now)
-  }
-
-  keptCharge(policy: string, id: string): readonly KeptCharge[] {
-    return this.#charges.find(policy, id)
   }
 
   reset(plan: Plan, identities: readonly string[]): void {

@@ -16,15 +16,18 @@ import type { StoreLists } from '../store/list.js'
 import type { ManagedStore } from '../store/managed.js'
 import type { OffendersQuery, OffendersReport } from '../store/offenders.js'
 import {
-  type KeptCharge,
+  KEPT_CHARGES,
+  OWN_COUNTS,
+  type OwnCounts,
   type Plan,
   REFUND,
   RELEASE,
   type Store,
+  type StoreKeptCharges,
   type StoreRequest,
   type StoreResult,
-  type WaitingClass,
-  type WaitingTurn,
+  type StoreWaiters,
+  WAITERS,
 } from '../store/store.js'
 import type { StoreList } from '../store/store-list.js'
 import { COPY, THIS_COPY } from '../util/copies.js'
@@ -38,6 +41,10 @@ import type { assemble } from './redis-parts.js'
 /** See `redisStore`. */
 export class RedisStore implements ManagedStore {
   readonly [BANS]: StoreBans
+  readonly [KEPT_CHARGES]: StoreKeptCharges
+  readonly [WAITERS]: StoreWaiters
+  /** @internal */
+  readonly [OWN_COUNTS]: OwnCounts
   readonly lists: StoreLists | undefined
   readonly clock: (() => number) | undefined
   /** The identities that are blocked or banned. */
@@ -55,8 +62,14 @@ export class RedisStore implements ManagedStore {
   /** @internal Use `redisStore`. */
   constructor(parts: ReturnType<typeof assemble>) {
     this.#parts = parts
-    const { blockChanges, strikes, blocks, texts } = parts
+    const { blockChanges, strikes, blocks, texts, waiters, permitLooks } = parts
     this[BANS] = storeBans(blockChanges, strikes, blocks, () => texts.enforceBansOfEveryPolicy())
+    this[KEPT_CHARGES] = parts.charges
+    this[WAITERS] = {
+      report: (...report) => waiters.report(...report),
+      mayHavePermits: (...look) => permitLooks.mayHave(...look),
+    }
+    this[OWN_COUNTS] = parts.relaxed
     this.lists = parts.ownLists
     this.clock = parts.clock
     this.blocks = parts.blocks
@@ -84,10 +97,6 @@ export class RedisStore implements ManagedStore {
     // `addLayers` has the layers in order. The last one, `Batches`, sends the request.
     const { firstLayer, charges } = this.#parts
     return firstLayer.decide(request.keep ? charges.withId(request) : request)
-  }
-
-  keptCharge(policy: string, id: string): Promise<readonly KeptCharge[]> {
-    return this.#parts.charges.find(policy, id)
   }
 
   async reset(plan: Plan, identities: readonly string[]): Promise<void> {
@@ -131,26 +140,8 @@ export class RedisStore implements ManagedStore {
     return new KeptList(name, lists)
   }
 
-  reportWaiting(
-    plan: Plan,
-    identities: readonly string[],
-    queue: Pick<WaitingTurn, 'process' | 'cell'>,
-    classes: readonly WaitingClass[],
-  ): Promise<void> {
-    return this.#parts.waiters.report(plan, identities, queue, classes)
-  }
-
-  mayHavePermits(plan: Plan, identities: readonly string[], cost: number): Promise<boolean> {
-    return this.#parts.permitLooks.mayHave(plan, identities, cost)
-  }
-
   offenders(query: OffendersQuery): Promise<OffendersReport> {
     return offendersOf('redisStore', this.#parts.refusals, query)
-  }
-
-  /** @internal */
-  lastKnown(request: StoreRequest): StoreResult | undefined {
-    return this.#parts.relaxed.lastKnown(request)
   }
 
   on<Name extends keyof StoreEvents>(event: Name, listener: (event: StoreEvents[Name]) => unknown): () => void {

@@ -3,11 +3,10 @@ import { cappedCosts, withReserved } from '../policy/costs.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import { planShare, reservedShare } from '../policy/share.js'
 import type { Plan, Store, StoreRequest, StoreResult } from '../store/store.js'
-import { clockOf, isImpossible, resultOf } from '../store/store.js'
+import { clockOf, isImpossible, OWN_COUNTS, resultOf } from '../store/store.js'
 import { invalidPolicy, neverBeside, SluiceError } from '../util/errors.js'
 import { getOrInsert } from '../util/get-or-insert.js'
 import { FORMS, type Use } from '../util/option-hints.js'
-import { isPropertyOf } from '../util/property-of.js'
 import { knownOptions, oneOf } from '../util/validate.js'
 import { type DecidedBy, decisionOn } from '../verdict/decision.js'
 import { type Verdict, verdictOf } from '../verdict/verdict.js'
@@ -90,7 +89,7 @@ export class LocalFallback {
     if (this.#mode !== 'local') return undecided(request, from, this.#mode === 'allow')
     const { store, known } = this.#local
     const plan = this.#planOf(request.plan as ReadablePlan)
-    const counted = isPropertyOf(this.#store, 'lastKnown') ? this.#store.lastKnown?.(request) : undefined
+    const counted = this.#store[OWN_COUNTS]?.lastKnown(request)
     if (counted) known.record(request, counted)
     known.charge(store as unknown as LocalStore, request, (each) => this.#planOf(each as ReadablePlan))
     if (plan === request.plan) return decideLocally(store, request, { ...from, kind: 'unavailable', store })

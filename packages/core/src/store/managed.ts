@@ -5,12 +5,13 @@ import type { StoreEvents } from './events.js'
 import type { StoreHealth } from './health.js'
 import type { IdentityByKind } from './identity.js'
 import type { OffendersQuery, OffendersReport } from './offenders.js'
-import type { Store } from './store.js'
+import type { KEPT_CHARGES, Store, StoreKeptCharges } from './store.js'
 import type { StoreList } from './store-list.js'
 
 /** A store of this package, with what people read and change in it: that of `memoryStore()`, or of `redisStore()`. */
 export interface ManagedStore extends Store {
   readonly [BANS]: StoreBans
+  readonly [KEPT_CHARGES]: StoreKeptCharges
   /** The identities that are blocked or banned. */
   readonly blocks: StoreBlocks
   /** The changes that people make by hand, the last 10,000. */

@@ -1,7 +1,7 @@
 import { wrongPolicy } from '../util/errors.js'
 import { isPropertyOf } from '../util/property-of.js'
 import { BANS } from './bans.js'
-import type { Store } from './store.js'
+import { KEPT_CHARGES, type Store, WAITERS } from './store.js'
 
 /** A part of stores, the name of its symbol, and earlier members of stores with their names in the part. */
 type Part = readonly [
@@ -22,6 +22,8 @@ const PARTS: readonly Part[] = [
       blocks: 'blocks',
     },
   ],
+  [(store) => store[KEPT_CHARGES], 'KEPT_CHARGES', { keptCharge: 'find' }],
+  [(store) => store[WAITERS], 'WAITERS', { reportWaiting: 'report', mayHavePermits: 'mayHavePermits' }],
 ]
 
 /**

@@ -1,4 +1,5 @@
 import { propertyOf } from '../util/property-of.js'
+import type { MaybePromise } from '../util/when-known.js'
 import type { Calendar, CalendarWindow, KernelName } from './algorithms.js'
 import type { BANS, BanTerms, BlockReport, StoreBans } from './bans.js'
 import type { StoreChanges } from './changes.js'
@@ -370,6 +371,46 @@ export function isImpossible({ plan, costs, needs }: StoreRequest): boolean {
   )
 }
 
+/** The symbol of the part of a store that keeps charges: `store[KEPT_CHARGES]`. */
+export const KEPT_CHARGES: unique symbol = Symbol.for('@sluice/core: kept charges')
+
+/** The charges that a store keeps, for changes by their ids. Its `decide` keeps and changes them. */
+export interface StoreKeptCharges {
+  /** The parts of a kept charge. None for an id that is over, or that is none of this store and policy. */
+  find(policy: string, id: string): MaybePromise<readonly KeptCharge[]>
+}
+
+/** The symbol of the part of a store for requests that wait: `store[WAITERS]`. */
+export const WAITERS: unique symbol = Symbol.for('@sluice/core: waiters')
+
+/** What requests that wait need of a store that processes share. */
+export interface StoreWaiters {
+  /**
+   * Reports this process's waiters in a queue to other processes, for a plan with `sharesTurns`. An empty queue reports
+   * no classes. The others trust the report for the plan's `ttlMs`. Absent on stores that no other process uses.
+   */
+  report?(
+    plan: Plan,
+    identities: readonly string[],
+    queue: Pick<WaitingTurn, 'process' | 'cell'>,
+    classes: readonly WaitingClass[],
+  ): Promise<void>
+  /**
+   * Whether a plan's permits may have room for a cost; true if that is not known. Waiting requests check this every 50
+   * ms, all at once, and request a decision only if it is true. Absent on stores where a decision costs as little.
+   */
+  mayHavePermits?(plan: Plan, identities: readonly string[], cost: number): Promise<boolean>
+}
+
+/** The symbol of the part of a store with the counts of this process alone. */
+export const OWN_COUNTS: unique symbol = Symbol.for('@sluice/core: own counts')
+
+/** What a process counts by itself between exchanges with the store. */
+export interface OwnCounts {
+  /** This process's own counts for a request during an outage, as the result of a peek. Undefined if there are none. */
+  lastKnown(request: StoreRequest): StoreResult | undefined
+}
+
 export interface Store {
   /** The clock given to the store, in ms. The fallback during an outage uses the same clock. */
   readonly clock?: (() => number) | undefined
@@ -381,30 +422,10 @@ export interface Store {
    */
   decide(request: StoreRequest): StoreResult | Promise<StoreResult>
   /**
-   * The parts of a kept charge. None for an id that is over, or that is none of this store and policy. Absent on stores that
-   * keep no charges, which reject policies with `charges`.
-   */
-  keptCharge?(policy: string, id: string): readonly KeptCharge[] | Promise<readonly KeptCharge[]>
-  /**
    * Forgets the state of these identities under this plan, including strikes and the ids of charges so far. Blocks, bans and
    * their rungs remain.
    */
   reset(plan: Plan, identities: readonly string[]): void | Promise<void>
-  /**
-   * Reports this process's waiters in a queue to other processes, for a plan with `sharesTurns`. An empty queue reports
-   * no classes. The others trust the report for the plan's `ttlMs`. Absent on stores that no other process uses.
-   */
-  reportWaiting?(
-    plan: Plan,
-    identities: readonly string[],
-    queue: Pick<WaitingTurn, 'process' | 'cell'>,
-    classes: readonly WaitingClass[],
-  ): Promise<void>
-  /**
-   * Whether a plan's permits may have room for a cost; true if that is not known. Waiting requests check this every 50
-   * ms, all at once, and request a decision only if it is true. Absent on stores where a decision costs as little.
-   */
-  mayHavePermits?(plan: Plan, identities: readonly string[], cost: number): Promise<boolean>
   /**
    * Resolves when the store can decide, or is known to be unavailable; never rejects. Absent on stores that can always
    * decide.
@@ -457,15 +478,16 @@ export interface Store {
    * @throws SluiceError `INVALID_POLICY`
    */
   on?<Name extends keyof StoreEvents>(event: Name, listener: (event: StoreEvents[Name]) => unknown): () => void
-  /**
-   * @internal This process's own counts for a request during an outage, as the result of a peek. Undefined if there are
-   * none. Absent on stores whose processes never decide by themselves.
-   */
-  lastKnown?(request: StoreRequest): StoreResult | undefined
   /** Waits for requests in flight and closes connections that the store opened. */
   close(): Promise<void>
   /** Blocks and bans. Absent on stores without, on whose limiters `block` fails, and `ban` is rejected. */
   readonly [BANS]?: StoreBans
+  /** Kept charges. Absent on stores that keep none, which reject policies with `charges`. */
+  readonly [KEPT_CHARGES]?: StoreKeptCharges
+  /** Requests that wait. Absent on stores that no other process uses, and where a decision costs as little as a look. */
+  readonly [WAITERS]?: StoreWaiters
+  /** @internal The counts of this process alone. Absent on stores whose processes never decide by themselves. */
+  readonly [OWN_COUNTS]?: OwnCounts
 }
 
 /** The last refusals that a store keeps. For our own packages: declarations of the store do not show them. */

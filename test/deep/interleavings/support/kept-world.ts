@@ -8,7 +8,7 @@ import {
   memoryStore,
   type Store,
 } from '@sluice/core'
-import type { Plan, StoreRequest, StoreResult } from '@sluice/core/store'
+import { KEPT_CHARGES, type Plan, type StoreRequest, type StoreResult } from '@sluice/core/store'
 import { decideAcrossSlots } from '../../../support/inside.js'
 import { quiet, type Step, type World } from './explore.js'
 import { Network } from './network.js'
@@ -160,7 +160,7 @@ export class KeptWorld implements World {
     const limiter = this.#limiterOf(
       (request, slot) => call(slot, `op ${request.op}`, () => this.#change(request, slot)),
       (slot) => {
-        const read = async () => (await this.#stores[slot]?.keptCharge?.('kept', this.#id)) ?? []
+        const read = async () => (await this.#stores[slot]?.[KEPT_CHARGES]?.find('kept', this.#id)) ?? []
         return this.#options.readsByNetwork ? call(slot, 'read', read) : this.#counted(read)
       },
     )
@@ -206,7 +206,7 @@ export class KeptWorld implements World {
 
   /** The plan of the charge on a store, as its record has it. */
   async #planOf(store: Store): Promise<Plan> {
-    const [charge] = (await store.keptCharge?.('kept', this.#id)) ?? []
+    const [charge] = (await store[KEPT_CHARGES]?.find('kept', this.#id)) ?? []
     if (!charge) throw new Error('expected the record of the charge')
     const { plan, keep } = charge.request
     return { ...plan, keeps: keep }
@@ -237,7 +237,7 @@ export class KeptWorld implements World {
         const named = keep && { ...request, keep: { ...keep, id: keep.id ?? `${'x'.repeat(22)}` } }
         return decideAcrossSlots(named ?? request, slots, async (part, slot) => decide(part, slot))
       },
-      keptCharge: async () => (await Promise.all(slots.map((slot) => read?.(slot) ?? []))).flat(),
+      [KEPT_CHARGES]: { find: async () => (await Promise.all(slots.map((slot) => read?.(slot) ?? []))).flat() },
     }
     return createLimiter<string>({
       name: 'kept',

@@ -4,12 +4,19 @@ import type { LimiterInside } from '../../limiter/limiter.js'
 import { actualUnits, type Counting, type Units } from '../../policy/costs.js'
 import { entriesIn } from '../../policy/given-identities.js'
 import type { ReadablePlan } from '../../policy/plan.js'
-import type { ChargeOutcome, KeptCharge, Plan, QuotaUnit, Store, StoreRequest } from '../../store/store.js'
+import {
+  type ChargeOutcome,
+  KEPT_CHARGES,
+  type KeptCharge,
+  type Plan,
+  type QuotaUnit,
+  type Store,
+  type StoreRequest,
+} from '../../store/store.js'
 import { isOwnUnit } from '../../store/units.js'
 import { idsIn } from '../../util/charge-id.js'
 import { invalidPolicy } from '../../util/errors.js'
 import type { PartKey } from '../../util/parts.js'
-import { isPropertyOf } from '../../util/property-of.js'
 import { checkActualCost } from '../../verdict/decision.js'
 
 /** The policy that counts kept charges. */
@@ -71,9 +78,8 @@ export class KeptCharges {
   async #find(id: string): Promise<readonly KeptPart[]> {
     for (const storeOf of this.#stores) {
       const store = storeOf()
-      if (!store || !isPropertyOf(store, 'keptCharge')) continue
-      const parts = (await store.keptCharge?.(this.#policy.name, id)) ?? []
-      if (parts.length > 0) return parts.map((part) => ({ store, part: readable(part) }))
+      const parts = (await store?.[KEPT_CHARGES]?.find(this.#policy.name, id)) ?? []
+      if (store && parts.length > 0) return parts.map((part) => ({ store, part: readable(part) }))
     }
     return []
   }

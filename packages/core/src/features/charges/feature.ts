@@ -1,7 +1,7 @@
 import type { LimiterFeature } from '../../limiter/engine.js'
 import { NEW_CHARGE } from '../../store/kept-charge.js'
+import { KEPT_CHARGES } from '../../store/store.js'
 import { invalidPolicy } from '../../util/errors.js'
-import { isPropertyOf } from '../../util/property-of.js'
 import { addKeeping, KEPT } from './charge-terms.js'
 import { BY_ID, KeptCharges } from './charges-by-id.js'
 
@@ -12,8 +12,8 @@ export const charges: LimiterFeature = {
   engine({ policy, store, parts, charges: ledger }, fallback) {
     const keeps = policy.parts.get(KEPT)
     if (!keeps) return undefined
-    if (!isPropertyOf(store, 'keptCharge')) {
-      invalidPolicy(policy.where, 'charges', 'none on this store, which keeps no charges', keeps)
+    if (!store[KEPT_CHARGES]) {
+      invalidPolicy(policy.where, 'charges', 'none on this store, which keeps no charges by store[KEPT_CHARGES]', keeps)
     }
     parts.set(BY_ID, new KeptCharges(policy, [() => fallback.local, () => store], ledger))
     return {

@@ -1,5 +1,6 @@
 import { INSIDE } from '../../limiter/limiter.js'
 import type { Units } from '../../policy/costs.js'
+import { KEPT_CHARGES } from '../../store/store.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import type { LeanFeature } from '../lean/lean-feature.js'
 import { chargesById } from './charges-by-id.js'
@@ -12,7 +13,7 @@ export const charges: LeanFeature<'charges'> = {
   limiter,
   memory(base, next) {
     const layer = new MemoryChargeLayer(base, next)
-    return { layer, members: { keptCharge: (policy, id) => layer.find(policy, id) } }
+    return { layer, members: { [KEPT_CHARGES]: layer } }
   },
   // The methods take ids besides: their results differ, as in the types of `Limiter`.
   extend: (Base) =>

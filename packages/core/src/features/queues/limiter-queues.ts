@@ -4,10 +4,19 @@ import { type Cost, costsOf, isPeek, needsOf, reservedFor } from '../../policy/c
 import type { ReadablePlan } from '../../policy/plan.js'
 import type { Resolved } from '../../policy/policy.js'
 import { wholeOf } from '../../policy/share.js'
-import { type Cell, CONSUME, type Op, PEEK, type QuotaUnit, type Store, type StoreRequest } from '../../store/store.js'
+import {
+  type Cell,
+  CONSUME,
+  type Op,
+  PEEK,
+  type QuotaUnit,
+  type Store,
+  type StoreRequest,
+  WAITERS,
+} from '../../store/store.js'
 import { arePermits } from '../../store/units.js'
 import type { PartKey } from '../../util/parts.js'
-import { isPropertyOf } from '../../util/property-of.js'
+import { propertyOf } from '../../util/property-of.js'
 import { type MaybePromise, whenKnown } from '../../util/when-known.js'
 import { DECISION, type Verdict } from '../../verdict/verdict.js'
 import { BookedTurns, bookingOf } from './booked-turns.js'
@@ -171,17 +180,19 @@ interface Needed extends Pick<Waiter, 'queues' | 'units'> {
 function reportOf(store: Store, needed: Needed): Waiter['reportOf'] {
   const { plan, identities } = needed
   const { sharesTurns } = plan
-  if (!sharesTurns || !isPropertyOf(store, 'reportWaiting')) return undefined
+  const waiters = store[WAITERS]
+  if (!sharesTurns || !waiters || !propertyOf(waiters, 'report')) return undefined
   return (queue) => ({
     ttlMs: sharesTurns.ttlMs,
     send: async (process, classes) =>
-      store.reportWaiting?.(plan, identities, { process, cell: cellOf(needed, queue) }, classes),
+      waiters.report?.(plan, identities, { process, cell: cellOf(needed, queue) }, classes),
   })
 }
 
 function mayHavePermits(store: Store, { plan, identities, permits }: Needed): Waiter['mayHavePermits'] {
-  if (!isPropertyOf(store, 'mayHavePermits') || plan.sharesTurns) return undefined
-  return async () => (await store.mayHavePermits?.(plan, identities, permits)) !== false
+  const waiters = store[WAITERS]
+  if (plan.sharesTurns || !waiters || !propertyOf(waiters, 'mayHavePermits')) return undefined
+  return async () => (await waiters.mayHavePermits?.(plan, identities, permits)) !== false
 }
 
 /** The cell of a queue, by its number. */
