@@ -131,7 +131,7 @@ export class Count {
     if (anchor === 'first-request') {
       // A window that may have begun at several moments.
       const [only] = known
-      if (known.length > 1 || only?.resetMs[0] !== only?.resetMs[1]) throw new Undecided()
+      if (charges.length === 0 || known.length > 1 || only?.resetMs[0] !== only?.resetMs[1]) throw new Undecided()
       at += (only?.resetMs[1] ?? 0) - (window as number)
     }
     this.#add({ at, cost: 0 }, { at, cost: units, isDebt: true })

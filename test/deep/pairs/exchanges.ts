@@ -6,6 +6,9 @@ interface Line {
   hasClosed: boolean
 }
 
+/** Node reads no further from a connection with many responses that wait, and then does not notice its end. */
+const MAX_OPEN = 8
+
 interface Exchange {
   readonly line: Line
   readonly held: Held
@@ -40,7 +43,8 @@ export class Exchanges {
   }
 
   takesMore(of: object): boolean {
-    return this.isConnected(of) && !this.#of(of).isUpgrade
+    const { isUpgrade, line } = this.#of(of)
+    return this.isConnected(of) && !isUpgrade && line.open.length < MAX_OPEN
   }
 
   /** Whether the server notices that the client of this request leaves. */

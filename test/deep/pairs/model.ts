@@ -193,7 +193,7 @@ export class Model {
       if (need === 0 || least - reserved >= need) return true
       return most - reserved >= need ? undefined : false
     })
-    const allowed = fits.includes(false) ? false : fits.includes(undefined) ? undefined : true
+    const allowed = !isPossible || fits.includes(false) ? false : fits.includes(undefined) ? undefined : true
     return {
       allowed,
       ...(allowed === false && { reason: isPossible ? 'limited' : 'impossible' }),
@@ -225,15 +225,8 @@ export class Model {
     if ((makesRoom || changes) && policy.ban && exact.delayMs !== undefined && exact.allowed === false)
       throw new Undecided()
     const isRepeated = makesRoom && exact.allowed !== false
-    if (!isRepeated)
-      this.#repeats.note(
-        this.process,
-        policy,
-        request,
-        this.#costsOf(request, p),
-        exact.delayMs !== undefined,
-        this.now,
-      )
+    if (!isRepeated && exact.delayMs !== undefined)
+      this.#repeats.note(this.process, policy, request, this.#costsOf(request, p), this.now)
     if (!isRepeated && !changes) return this.#decideExactly(request, p, isAllowed)
     const refused = this.#needs(policy, p, request).map(({ count, unit }) => refusedBy(policy, count, unit))
     return { charges: isReported(policy) ? refused : [], expected: { allowed: false, isRepeated: true } }
@@ -540,11 +533,15 @@ export class Model {
     if (isUnseen && policy.consistency && (this.#case.processes ?? 0) > 1) throw new Undecided()
     const ban = this.#ban(policy, p, client)?.holds(this.now)
     const latest = Math.max(until, ban?.until ?? 0)
+    if (this.#repeats.mayRepeatBlock(this.process, client, latest, this.now)) throw new Undecided()
     if (latest <= this.now) return undefined
+    this.#repeats.noteBlock(this.process, client, latest, this.now)
+    // Of two that end at once, either is right.
+    if (until === ban?.until) return this.#barredUntil(latest, undefined)
     return this.#barredUntil(latest, until === latest ? 'blocked' : 'banned')
   }
 
-  #barredUntil(ms: number, reason: 'blocked' | 'banned'): Expected {
+  #barredUntil(ms: number, reason: 'blocked' | 'banned' | undefined): Expected {
     return { allowed: false, reason, retryAfterMs: [ms - this.now, ms - this.now] }
   }
 
@@ -612,6 +609,7 @@ export class Model {
   #didTo(client: string): void {
     this.#repeats.did(this.process, true)
     this.#repeats.drop(this.process, (refusal) => refusal.by.client === client)
+    this.#repeats.dropBlock(this.process, client)
   }
 
   #charge(policy: PolicyOf, { count, unit, cost }: Need, isAllowed: boolean): Charged {

@@ -213,8 +213,8 @@ function byGuard(guard: Guard<Request>): Pick<Product, 'request'> {
       const end = async (status: number) => {
         response.statusCode = status
         response.emit('finish')
-        // What follows is sent by then.
-        await setImmediate()
+        // What follows is sent by then, also in several steps.
+        for (let turn = 0; turn < 3; turn++) await setImmediate()
       }
       return { proceeds: proceed, verdict, end }
     },

@@ -17,6 +17,7 @@ interface Refusal {
 export class Repeats {
   readonly #hasCache: boolean
   #refusals: Refusal[] = []
+  readonly #blocks = new Map<string, { readonly until: number; readonly at: number }>()
   /** What processes have done, in order. */
   readonly #done: { readonly process: number; readonly makesRoom: boolean }[] = []
 
@@ -24,11 +25,11 @@ export class Repeats {
     this.#hasCache = denyCache
   }
 
-  /** A process has refused a request. `costs`: those of its limits, as text. */
-  note(process: number, policy: PolicyOf, by: Request, costs: string, isByLimits: boolean, at: number): void {
+  /** A process has refused a request by its limits. `costs`: those of its limits, as text. */
+  note(process: number, policy: PolicyOf, by: Request, costs: string, at: number): void {
     // Redis always decides then: docs/limitations.md, Redis.
     const { onDeny, count, consistency, ban } = policy
-    if (!this.#hasCache || onDeny || count || consistency || (ban && isByLimits)) return
+    if (!this.#hasCache || onDeny || count || consistency || ban) return
     this.#refusals.push({ process, policy, by, costs, at, after: this.#done.length })
   }
 
@@ -36,9 +37,29 @@ export class Repeats {
     this.#done.push({ process, makesRoom })
   }
 
-  /** A change by a process takes effect in it at once: docs/guarantees.md, The deny cache. */
+  /**
+   * A change by a process takes effect in it at once, but for the numbers of limits on other keys than those that refused:
+   * docs/guarantees.md, The deny cache.
+   */
   drop(process: number, isChanged: (refusal: Pick<Refusal, 'policy' | 'by'>) => boolean): void {
-    this.#refusals = this.#refusals.filter((refusal) => refusal.process !== process || !isChanged(refusal))
+    this.#refusals = this.#refusals.filter(
+      (refusal) => refusal.process !== process || hasOtherKeys(refusal.policy) || !isChanged(refusal),
+    )
+  }
+
+  /** A process has refused a client by a block or a ban. */
+  noteBlock(process: number, client: string, until: number, at: number): void {
+    if (this.#hasCache) this.#blocks.set(`${process} ${client}`, { until, at })
+  }
+
+  dropBlock(process: number, client: string): void {
+    this.#blocks.delete(`${process} ${client}`)
+  }
+
+  /** Whether a process may refuse by a block that another one has ended or replaced since. */
+  mayRepeatBlock(process: number, client: string, until: number, now: number): boolean {
+    const block = this.#blocks.get(`${process} ${client}`)
+    return block !== undefined && block.until !== until && now < Math.min(block.until, block.at + REPEATED_MS)
   }
 
   /**
@@ -57,12 +78,16 @@ export class Repeats {
     )
     const since = this.#done.slice(Math.min(...alike.map(({ after }) => after), this.#done.length))
     const ofOthers = since.filter((each) => each.process !== process)
-    const hasOtherKeys = limitsOf(policy).some(({ key }) => key !== undefined)
     return {
       makesRoom: ofOthers.some(({ makesRoom }) => makesRoom),
-      changes: alike.length > 0 && (ofOthers.length > 0 || hasOtherKeys || alike.some((each) => each.costs !== costs)),
+      changes:
+        alike.length > 0 && (ofOthers.length > 0 || hasOtherKeys(policy) || alike.some((each) => each.costs !== costs)),
     }
   }
+}
+
+function hasOtherKeys(policy: PolicyOf): boolean {
+  return limitsOf(policy).some(({ key }) => key !== undefined)
 }
 
 /** Whether a policy counts two requests alike. */
