@@ -1,6 +1,6 @@
 // @ts-check
-// Three servers, one store: memory, or Redis where REDIS_URL is set; and the console. Started by `npm start`. With FIGURES=1 it
-// prints a line with its decisions each second. Only this machine reaches it, unless HOST is set.
+// Three servers, one store: memory, or Redis where REDIS_URL is set; and the console. Started by `npm start`. REDIS_TIMEOUT is
+// the time that Redis has to reply, in ms. With FIGURES=1 it prints a line with its decisions each second. Only this machine reaches it, unless HOST is set.
 import { fileURLToPath } from 'node:url'
 import { memoryStore, redisStore, storeList } from '@sluice/core'
 import { policies } from '@sluice/policies'
@@ -15,7 +15,7 @@ import { koaServer } from './koa.js'
 /** The time that connections have to end. */
 const GRACE_MS = 3000
 
-const { FIGURES, HOST = '127.0.0.1', PORT = '3000', REDIS_URL } = process.env
+const { FIGURES, HOST = '127.0.0.1', PORT = '3000', REDIS_URL, REDIS_TIMEOUT } = process.env
 const first = Number(PORT)
 if (!Number.isInteger(first) || first < 1 || first > 65_533) {
   console.error(`PORT: expected a port from 1 to 65533, as three in a row are used, got "${PORT}"`)
@@ -30,7 +30,8 @@ const redis = REDIS_URL ? new Redis(REDIS_URL) : undefined
 redis?.on('error', () => {})
 // Lists that an operator changes, and counts of refusals by client.
 const options = { allow: storeList('partners'), deny: storeList('abusers'), offenders: true }
-const store = redis ? redisStore(redis, { ...options, onStateChange }) : memoryStore(options)
+const ofRedis = { ...options, onStateChange, ...(REDIS_TIMEOUT && { timeout: Number(REDIS_TIMEOUT) }) }
+const store = redis ? redisStore(redis, ofRedis) : memoryStore(options)
 
 const loaded = await policies.from({ file: fileURLToPath(new URL('policies.yaml', import.meta.url)) })
 
