@@ -33,8 +33,6 @@ const none = { limit: 0, window: '10s', name: 'api' } as const
 const away = {
   decide: async () => Promise.reject(new SluiceError('STORE_UNAVAILABLE', 'away')),
   reset: async () => {},
-  block: async () => {},
-  unblock: async () => {},
 } as never
 
 describe.each(Object.entries(NATIVE))('%s: refused requests', (_name, { app: start, respondBy }) => {
