@@ -536,8 +536,11 @@ export class Model {
     if (this.#repeats.mayRepeatBlock(this.process, client, latest, this.now)) throw new Undecided()
     if (latest <= this.now) return undefined
     this.#repeats.noteBlock(this.process, client, latest, this.now)
-    // Of two that end at once, either is right.
-    if (until === ban?.until) return this.#barredUntil(latest, undefined)
+    // Of two, a process may know one: blocks of other processes from every policy take effect within a second. docs/guarantees.md.
+    if (ban && until > this.now && ((this.#case.processes ?? 0) > 1 || until === ban.until)) {
+      const first = Math.min(until, ban.until)
+      return { allowed: false, reason: undefined, retryAfterMs: [first - this.now, latest - this.now] }
+    }
     return this.#barredUntil(latest, until === latest ? 'blocked' : 'banned')
   }
 
@@ -551,6 +554,7 @@ export class Model {
     const bans = this.#isAway ? this.outages.ban(this.process, p, client) : this.#ban(policy, p, client)
     const ban = bans?.strike(this.now, 1)
     if (bans) this.#barring.set(client, this.process)
+    if (ban) this.#repeats.noteBlock(this.process, client, ban.until, this.now)
     if (!ban) return undefined
     return { allowed: false, reason: 'banned', retryAfterMs: [ban.until - this.now, ban.until - this.now] }
   }
