@@ -1,5 +1,6 @@
 import { type ClientRequest, type IncomingMessage, request, type Server } from 'node:http'
 import { createLimiter, memoryStore, redisStore, type Store, slidingLog } from '@sluice/core'
+import { OFFENDERS } from '@sluice/core/store'
 import compression from 'compression'
 import { Redis } from 'ioredis'
 import { afterEach, describe, expect, test, vi } from 'vitest'
@@ -176,7 +177,7 @@ test('all listeners share one reader, which reads once a second and stops with t
   const { port } = await served(start, {
     store: new Proxy(store, {
       get(target, name) {
-        if (name === 'noteRefusal') reads++
+        if (name === OFFENDERS) reads++
         const value = Reflect.get(target, name, target)
         return typeof value === 'function' ? value.bind(target) : value
       },

@@ -179,7 +179,8 @@ export function listsContract(under: StoreUnderTest): void {
       await expect(given.list?.({ cursor: 'x' })).rejects.toThrow(
         'list.list: cursor: expected the cursor of the page before',
       )
-      const withoutLists = { ...store, decide: store.decide, list: undefined } as unknown as Store
+      const { decide, reset, close } = store
+      const withoutLists: Store = { decide, reset, close }
       const made = () =>
         createLimiter({ name: 'x', store: withoutLists, limit: 1, window: '1m', deny: storeList('abusers') })
       expect(made).toThrow(SluiceError)

@@ -1,4 +1,5 @@
-import { createLimiter, type OffendersQuery, type OffendersReport, type Store } from '@sluice/core'
+import { createLimiter, type ManagedStore, type OffendersQuery, type OffendersReport } from '@sluice/core'
+import { OFFENDERS } from '@sluice/core/store'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { zipf } from '../support/zipf.js'
 import { Clock, freshKey, type StoreUnderTest } from './store-under-test.js'
@@ -7,7 +8,7 @@ import { Clock, freshKey, type StoreUnderTest } from './store-under-test.js'
 export function offendersContract(under: StoreUnderTest): void {
   describe(`offenders on ${under.name}`, () => {
     const clock = new Clock()
-    let store: Store
+    let store: ManagedStore
     beforeAll(async () => {
       store = await under.make(clock.read, { offenders: true })
     })
@@ -55,7 +56,7 @@ export function offendersContract(under: StoreUnderTest): void {
     test('among more identities than the report has room for, those above 0.1 % are listed, with counts within the error bound', async () => {
       const policy = freshKey()
       const { counts, refusals } = zipf({ identities: 30_000, draws: 60_000, seed: 7 }, (identity) =>
-        store.noteRefusal?.(policy, [identity]),
+        store[OFFENDERS].note?.(policy, [identity]),
       )
       const report = await offendersOf({ policy, top: 1000, in: '1d' })
       expect(report.refusals).toBe(refusals)

@@ -1,6 +1,7 @@
 import type { ChangeToRecord, Store } from '@sluice/core'
+import { CHANGES } from '@sluice/core/store'
 
 /** Makes a change, with an entry of it where the store keeps them. */
 export function makeChange<Result>(store: Store, change: ChangeToRecord, make: () => Promise<Result>): Promise<Result> {
-  return store.changes?.record(change, make) ?? make()
+  return store[CHANGES]?.record(change, make) ?? make()
 }

@@ -1,5 +1,6 @@
 import { type List, SluiceError, type Store } from '@sluice/core'
 import { hasOwn, knownOptions } from '@sluice/core/internal'
+import { LISTS } from '@sluice/core/store'
 import type { PeekableLimiter } from './identity/limiters.js'
 import type { PeekablePolicies } from './identity/policies.js'
 
@@ -99,7 +100,7 @@ function documentIn(given: PeekablePolicies | NamedPolicies): Required<NamedPoli
 /** The names of the store's own lists, and those given. */
 function namesIn(given: readonly string[], store: Store): readonly string[] {
   if (!Array.isArray(given) || !given.every((name) => typeof name === 'string')) wrong('lists', 'names of lists')
-  const { allow = [], deny = [] } = store.lists ?? {}
+  const { allow = [], deny = [] } = store[LISTS]?.given ?? {}
   const own = [...allow, ...deny].flatMap((item) => (typeof item === 'object' ? [(item as List).name] : []))
   return [...new Set([...own, ...given])]
 }

@@ -2,6 +2,8 @@ import { memoryStore, SluiceError, type Store } from '@sluice/core'
 import {
   BANS,
   KEPT_CHARGES,
+  LISTS,
+  type ListsOfStore,
   type Plan,
   type StoreBans,
   type StoreKeptCharges,
@@ -42,6 +44,7 @@ class Failing implements FailingStore {
   readonly [BANS]: StoreBans | undefined
   readonly [KEPT_CHARGES]: StoreKeptCharges | undefined
   readonly [WAITERS]: StoreWaiters | undefined
+  readonly [LISTS]: Pick<ListsOfStore, 'given'>
   readonly #store: Store
   #error: { readonly thrown: unknown } | undefined
   #failures = 0
@@ -52,6 +55,7 @@ class Failing implements FailingStore {
     this[BANS] = bans && this.#bansOf(bans)
     this[KEPT_CHARGES] = charges && { find: (...args) => this.#reach(() => charges.find(...args)) }
     this[WAITERS] = waiters && this.#waitersOf(waiters)
+    this[LISTS] = { given: store[LISTS]?.given }
   }
 
   get failures(): number {
@@ -60,10 +64,6 @@ class Failing implements FailingStore {
 
   get clock(): (() => number) | undefined {
     return this.#store.clock
-  }
-
-  get lists(): Store['lists'] {
-    return this.#store.lists
   }
 
   fail(error: unknown = new SluiceError('STORE_UNAVAILABLE', 'failingStore: fails as the test requires')): void {

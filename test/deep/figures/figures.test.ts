@@ -6,7 +6,7 @@ import { Redis } from 'ioredis'
 import { beforeAll, expect, test } from 'vitest'
 import { ProcessFigures } from '../../../packages/core/src/features/records/process-figures.js'
 import { Reporter } from '../../../packages/core/src/features/records/reporter.js'
-import type { CountsReport, FiguresKeeper } from '../../../packages/core/src/store/figures.js'
+import { type CountsReport, FIGURES, type FiguresKeeper } from '../../../packages/core/src/store/figures.js'
 import { byEffort } from '../../support/effort.js'
 import { type RedisServer, startRedis } from '../../support/redis-server.js'
 
@@ -70,7 +70,7 @@ class World {
   now = START
   readonly prefix = `${randomUUID()}:`
   readonly store = redisStore(client, { prefix: this.prefix, timeout: 20_000, clock: () => this.now })
-  readonly keeper: FiguresKeeper = this.store.figures
+  readonly keeper: FiguresKeeper = this.store[FIGURES]
   readonly processes = Array.from({ length: PROCESSES_OF_TEST }, () => new TestProcess(this.keeper))
   #backup:
     | { readonly values: readonly [key: string, value: Buffer][]; readonly bases: readonly TestProcess['base'][] }

@@ -1,4 +1,5 @@
 import { memoryStore } from '@sluice/core'
+import { OFFENDERS } from '@sluice/core/store'
 import { expect, test } from 'vitest'
 import { byEffort } from '../../support/effort.js'
 import { zipf } from '../../support/zipf.js'
@@ -14,7 +15,7 @@ test('among very many identities, those above 0.1 % of refusals are listed, with
   let drawn = 0
   let handedOn = Promise.resolve({ refusals: 0 })
   const { counts, refusals } = zipf({ identities: IDENTITIES, draws: DRAWS, seed: 11 }, (identity) => {
-    store.noteRefusal?.('api', [identity])
+    store[OFFENDERS].note?.('api', [identity])
     if (++drawn % (DRAWS / 100) !== 0) return
     // Over more than half an hour, in which sketches begin afresh.
     now += 20_000

@@ -15,6 +15,11 @@ test.each([
   ['enforceBansOfEveryPolicy', 'enforceBansOfEveryPolicy of store[BANS]'],
   ['blocks', 'blocks of store[BANS]'],
   ['keptCharge', 'find of store[KEPT_CHARGES]'],
+  ['lists', 'given of store[LISTS]'],
+  ['list', 'list of store[LISTS]'],
+  ['noteRefusal', 'note of store[OFFENDERS]'],
+  ['offenders', 'report of store[OFFENDERS]'],
+  ['changes', 'record of store[CHANGES]'],
   ['reportWaiting', 'report of store[WAITERS]'],
   ['mayHavePermits', 'mayHavePermits of store[WAITERS]'],
 ])('a store with %s outside of its part is rejected, and the error names the part', (member, part) => {

@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { OffendersWindow, Store } from '@sluice/core'
 import { ownFieldsOf } from '@sluice/core/internal'
+import { OFFENDERS } from '@sluice/core/store'
 import { BadInput } from './bad-input.js'
 import { type HostSettings, hostCheck } from './hosts.js'
 import type { Metrics } from './metrics.js'
@@ -73,7 +74,7 @@ async function sendOffenders(url = '', store: Store, response: ServerResponse): 
   if (!/^\d{1,4}$/.test(top) || Number(top) < 1 || Number(top) > 1000) {
     throw new BadInput(400, 'top: expected a whole number from 1 to 1000')
   }
-  const report = await store.offenders?.({ policy, top: Number(top), in: window as OffendersWindow })
+  const report = await store[OFFENDERS]?.report({ policy, top: Number(top), in: window as OffendersWindow })
   send(`${JSON.stringify(report)}\n`, 'application/json; charset=utf-8', response)
 }
 

@@ -1,5 +1,6 @@
 import type { Store } from '@sluice/core'
 import { type Figures, figuresIn } from '@sluice/core/internal'
+import { OFFENDERS } from '@sluice/core/store'
 import type { FiguresAnswer } from './answers.js'
 import { LiveSum } from './sum.js'
 
@@ -47,7 +48,7 @@ export class Live {
         .sort((one, other) => other.perSecond.decisions - one.perSecond.decisions)
         .slice(0, MAX_PROCESSES),
       processCount: live.length,
-      offenders: this.#store.noteRefusal ? { counted: true } : { counted: false, hint: OFFENDERS_HINT },
+      offenders: this.#store[OFFENDERS]?.note ? { counted: true } : { counted: false, hint: OFFENDERS_HINT },
       notes: this.#notes(live.length, unreadable, sum),
     }
   }

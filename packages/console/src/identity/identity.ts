@@ -10,8 +10,8 @@ import {
   type Store,
   type Verdict,
 } from '@sluice/core'
-import { identityText, isKind, isPropertyOf, limiterOfIdentities, listedValue, textValue } from '@sluice/core/internal'
-import { BANS } from '@sluice/core/store'
+import { identityText, isKind, limiterOfIdentities, listedValue, textValue } from '@sluice/core/internal'
+import { BANS, LISTS } from '@sluice/core/store'
 import type { CheckedOptions } from '../options.js'
 import { Problem } from '../problem.js'
 import type { Schema } from '../schema.js'
@@ -174,8 +174,9 @@ export async function listsOf(
   const { kind } = counted(identity)
   if (kind.includes('+')) return []
   const value = listedValue(identity)
-  const named = isPropertyOf(store, 'list') ? lists.flatMap((name) => store.list?.(name) ?? []) : []
-  const own = [...(store.lists?.allow ?? []), ...(store.lists?.deny ?? [])].filter((item) => typeof item === 'object')
+  const { [LISTS]: kept } = store
+  const named = lists.flatMap((name) => kept?.list?.(name) ?? [])
+  const own = [...(kept?.given?.allow ?? []), ...(kept?.given?.deny ?? [])].filter((item) => typeof item === 'object')
   const names = new Set<string>()
   for (const list of [...own, ...named]) {
     await list.ready().catch(() => {})

@@ -1,5 +1,5 @@
 import { isPropertyOf } from '@sluice/core/internal'
-import { BANS } from '@sluice/core/store'
+import { BANS, CHANGES, LISTS } from '@sluice/core/store'
 import type { CheckedOptions } from '../options.js'
 import { messageOf } from '../problem.js'
 import { route } from './route.js'
@@ -27,10 +27,10 @@ export const ABOUT = [
         },
         features: {
           blocks: store[BANS]?.blocks !== undefined,
-          lists: isPropertyOf(store, 'list') ? lists : [],
+          lists: store[LISTS]?.list ? lists : [],
           forget: isPropertyOf(store, 'forget'),
           search: isPropertyOf(store, 'kept'),
-          changes: store.changes !== undefined,
+          changes: store[CHANGES] !== undefined,
         },
       }
     },

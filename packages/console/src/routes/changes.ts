@@ -1,3 +1,4 @@
+import { CHANGES as STORE_CHANGES } from '@sluice/core/store'
 import { Problem } from '../problem.js'
 import { object, PAGE, route } from './route.js'
 
@@ -11,7 +12,7 @@ export const CHANGES = [
     body: object({ cursor: PAGE.cursor, max: PAGE.max }),
     answer: 'Changes, newest first, and the cursor of the next page.',
     run({ console: { store }, body: { cursor, max = 100 } }) {
-      const { changes } = store
+      const changes = store[STORE_CHANGES]
       if (!changes) throw new Problem(501, 'this store keeps no log of changes')
       return changes.list({ max, ...(cursor !== undefined && { cursor }) })
     },

@@ -1,3 +1,4 @@
+import { CHANGES } from '@sluice/core/store'
 import type { PeekablePolicies } from '../identity/policies.js'
 import type { CheckedOptions } from '../options.js'
 import type { ChangeBy } from '../overrides.js'
@@ -29,7 +30,7 @@ export function documentOf(
 
 /** @throws Problem */
 export function byOperator({ store }: CheckedOptions<never>, by: string): ChangeBy {
-  const { changes } = store
+  const changes = store[CHANGES]
   if (changes) return { by, changes }
   throw new Problem(501, 'this store keeps no log of changes, which this change needs')
 }

@@ -1,5 +1,6 @@
 import type { List, Store, StoreList } from '@sluice/core'
-import { denyListsOf, isPropertyOf } from '@sluice/core/internal'
+import { denyListsOf } from '@sluice/core/internal'
+import { LISTS as STORE_LISTS } from '@sluice/core/store'
 import { makeChange } from '../changes.js'
 import { byKind, containsAddress, type GivenIdentity, IDENTITY, textOf } from '../identity/identity.js'
 import type { CheckedOptions } from '../options.js'
@@ -99,7 +100,8 @@ export const LISTS = [
 
 /** @throws Problem; SluiceError for a name that is none */
 function listIn(store: Store, name: string): StoreList {
-  if (isPropertyOf(store, 'list') && store.list) return store.list(name)
+  const list = store[STORE_LISTS]?.list?.(name)
+  if (list) return list
   throw new Problem(501, 'this store has no lists')
 }
 
@@ -107,7 +109,7 @@ function listIn(store: Store, name: string): StoreList {
 function denies({ store, limiters, documents }: CheckedOptions<never>, name: string): boolean {
   const isIn = (deny: unknown) => [deny].flat().some((item) => (item as Partial<List> | undefined)?.name === name)
   return (
-    isIn(store.lists?.deny) ||
+    isIn(store[STORE_LISTS]?.given?.deny) ||
     limiters.some((limiter) => denyListsOf(limiter).includes(name)) ||
     documents.some(({ policies }) => [...policies.byName.values()].some(({ options }) => isIn(options.deny)))
   )

@@ -1,4 +1,5 @@
 import type { OffendersWindow } from '@sluice/core'
+import { OFFENDERS } from '@sluice/core/store'
 import { Problem } from '../problem.js'
 import { refusalsOf } from '../refusals.js'
 import { object, POLICY, route } from './route.js'
@@ -29,8 +30,9 @@ export const REFUSALS = [
     ),
     answer: 'Identities with the number of their refusals, in descending order.',
     run({ console: { store }, body }) {
-      if (!store.offenders) throw new Problem(501, 'this store counts no refusals')
-      return store.offenders(body)
+      const offenders = store[OFFENDERS]
+      if (!offenders) throw new Problem(501, 'this store counts no refusals')
+      return offenders.report(body)
     },
   }),
 ]

@@ -4,6 +4,7 @@
  */
 
 export { BANS, type StoreBans } from '../store/bans.js'
+export { CHANGES } from '../store/changes.js'
 export {
   type Identity,
   identityIn,
@@ -12,15 +13,18 @@ export {
   startOf,
   valueStart,
 } from '../store/identity.js'
-export type {
-  List,
-  ListedIdentity,
-  ListMatch,
-  ListReport,
-  StoreListItem,
-  StoreListOptions,
-  StoreLists,
+export {
+  LISTS,
+  type List,
+  type ListedIdentity,
+  type ListMatch,
+  type ListReport,
+  type ListsOfStore,
+  type StoreListItem,
+  type StoreListOptions,
+  type StoreLists,
 } from '../store/list.js'
+export { OFFENDERS, type StoreOffenders } from '../store/offenders.js'
 export {
   type BanTerms,
   type BlockReport,

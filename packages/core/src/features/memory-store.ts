@@ -6,12 +6,14 @@ import { Counts } from '../memory/counts.js'
 import type { MemoryPart } from '../memory/layer.js'
 import { BANS, type StoreBans } from '../store/bans.js'
 import type { StoreBlocks } from '../store/blocks.js'
+import { CHANGES } from '../store/changes.js'
 import { STORE_EVENTS, type StoreEvents } from '../store/events.js'
 import type { StoreHealth, StoreStats } from '../store/health.js'
 import type { IdentityByKind } from '../store/identity.js'
-import type { StoreListOptions, StoreLists } from '../store/list.js'
+import { LAST_REFUSALS } from '../store/last-refusals.js'
+import { LISTS, type ListsOfStore, type StoreListOptions, type StoreLists } from '../store/list.js'
 import type { ManagedStore } from '../store/managed.js'
-import type { OffendersQuery, OffendersReport } from '../store/offenders.js'
+import { OFFENDERS, type OffendersQuery, type OffendersReport, type StoreOffenders } from '../store/offenders.js'
 import {
   KEPT_CHARGES,
   type Plan,
@@ -39,7 +41,8 @@ import { storeLists } from './lists/given-lists.js'
 import { KeptList } from './lists/kept-list.js'
 import { MemoryLists } from './lists/memory-lists.js'
 import { MemoryRefusals } from './offenders/memory-refusals.js'
-import { offendersOf, type RefusalLog, refusalLog } from './offenders/refusal-log.js'
+import { type RefusalLog, refusalLog } from './offenders/refusal-log.js'
+import { storeOffenders } from './offenders/store-offenders.js'
 import { ChangeLog } from './records/change-log.js'
 import { MemoryChanges } from './records/memory-changes.js'
 import { RecentRefusals } from './records/recent-refusals.js'
@@ -129,13 +132,15 @@ export function memoryStoreBy(clock?: () => number): Store {
 class MemoryStore implements ManagedStore {
   readonly [BANS]: StoreBans
   readonly [KEPT_CHARGES]: StoreKeptCharges
+  readonly [LISTS]: ListsOfStore<StoreList>
+  readonly [OFFENDERS]: StoreOffenders
+  readonly [CHANGES]: ChangeLog
+  /** @internal */
+  readonly [LAST_REFUSALS] = new RecentRefusals()
   readonly clock: (() => number) | undefined
   readonly lists: StoreLists | undefined
   readonly blocks: StoreBlocks
   readonly changes: ChangeLog
-  readonly noteRefusal: Store['noteRefusal']
-  /** @internal */
-  readonly lastRefusals = new RecentRefusals()
   readonly #listeners = new Listeners<StoreEvents>('memoryStore', STORE_EVENTS)
   readonly #since = Date.now()
   readonly #base: MemoryBase
@@ -151,6 +156,7 @@ class MemoryStore implements ManagedStore {
 
   constructor(options: MemoryStoreOptions) {
     this.lists = storeLists('memoryStore', options)
+    this[LISTS] = { given: this.lists, list: (name) => this.list(name) }
     const base = new MemoryBase(options, (cell) => kindOfCell(cell).table)
     this.#base = base
     this.clock = base.givenClock
@@ -163,9 +169,10 @@ class MemoryStore implements ManagedStore {
     this.#lists = new MemoryLists(() => base.date, changed)
     const refusalSlices = new MemoryRefusals(base.now)
     this.#refusals = refusalLog('memoryStore', options.offenders, refusalSlices)
-    this.noteRefusal = this.#refusals?.note
+    this[OFFENDERS] = storeOffenders('memoryStore', this.#refusals)
     const changes = new MemoryChanges(() => base.date)
     this.changes = new ChangeLog(changes, this.#listeners)
+    this[CHANGES] = this.changes
     const blocks = new MemoryBlocks(base.now, base.bounds.wall, () => this.#bans.bans)
     this.blocks = new KeptBlocks(blocks, this.#listeners)
     this[BANS] = storeBans(blocks, this.#bans, this.blocks, () => {})
@@ -175,7 +182,7 @@ class MemoryStore implements ManagedStore {
       this.#lists,
       ...(this.#refusals ? [this.#refusals] : []),
       refusalSlices,
-      this.lastRefusals,
+      this[LAST_REFUSALS],
       this.#bans,
       { forget: (identity) => this.changes.erase(identity), clear: () => changes.clear() },
     ]
@@ -258,7 +265,7 @@ class MemoryStore implements ManagedStore {
   }
 
   offenders(query: OffendersQuery): Promise<OffendersReport> {
-    return offendersOf('memoryStore', this.#refusals, query)
+    return this[OFFENDERS].report(query)
   }
 
   async forget(identity: IdentityByKind): Promise<void> {

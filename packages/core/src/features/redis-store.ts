@@ -6,15 +6,15 @@ import { cellSuffix, chargesSuffix, firstOfKeys, keyStart } from '../redis/scrip
 import { deleteKeys } from '../redis/scripts/run.js'
 import { BANS, type StoreBans } from '../store/bans.js'
 import type { StoreBlocks } from '../store/blocks.js'
-import type { StoreChanges } from '../store/changes.js'
+import { CHANGES, type StoreChanges } from '../store/changes.js'
 import type { StoreEvents } from '../store/events.js'
-import type { FiguresKeeper } from '../store/figures.js'
+import { FIGURES, type FiguresKeeper } from '../store/figures.js'
 import type { StoreHealth, StoreStats } from '../store/health.js'
 import type { IdentityByKind } from '../store/identity.js'
-import type { LastRefusals } from '../store/last-refusals.js'
-import type { StoreLists } from '../store/list.js'
+import { LAST_REFUSALS, type LastRefusals } from '../store/last-refusals.js'
+import { LISTS, type ListsOfStore, type StoreLists } from '../store/list.js'
 import type { ManagedStore } from '../store/managed.js'
-import type { OffendersQuery, OffendersReport } from '../store/offenders.js'
+import { OFFENDERS, type OffendersQuery, type OffendersReport, type StoreOffenders } from '../store/offenders.js'
 import {
   KEPT_CHARGES,
   OWN_COUNTS,
@@ -22,7 +22,6 @@ import {
   type Plan,
   REFUND,
   RELEASE,
-  type Store,
   type StoreKeptCharges,
   type StoreRequest,
   type StoreResult,
@@ -34,7 +33,7 @@ import { COPY, THIS_COPY } from '../util/copies.js'
 import { storeBans } from './bans/store-bans.js'
 import { checkedListName } from './lists/given-list-entries.js'
 import { KeptList } from './lists/kept-list.js'
-import { offendersOf } from './offenders/refusal-log.js'
+import { storeOffenders } from './offenders/store-offenders.js'
 import { forget, type KeptState, kept } from './records/kept-state.js'
 import type { assemble } from './redis-parts.js'
 
@@ -42,7 +41,14 @@ import type { assemble } from './redis-parts.js'
 export class RedisStore implements ManagedStore {
   readonly [BANS]: StoreBans
   readonly [KEPT_CHARGES]: StoreKeptCharges
+  readonly [LISTS]: ListsOfStore<StoreList>
+  readonly [OFFENDERS]: StoreOffenders
+  readonly [CHANGES]: StoreChanges
   readonly [WAITERS]: StoreWaiters
+  /** @internal */
+  readonly [LAST_REFUSALS]: LastRefusals
+  /** @internal */
+  readonly [FIGURES]: FiguresKeeper
   /** @internal */
   readonly [OWN_COUNTS]: OwnCounts
   readonly lists: StoreLists | undefined
@@ -51,11 +57,6 @@ export class RedisStore implements ManagedStore {
   readonly blocks: StoreBlocks
   /** The changes that people make by hand, the last 10,000. */
   readonly changes: StoreChanges
-  readonly noteRefusal: Store['noteRefusal']
-  /** @internal */
-  readonly lastRefusals: LastRefusals
-  /** @internal */
-  readonly figures: FiguresKeeper
   readonly #parts: ReturnType<typeof assemble>
   #closing: Promise<void> | undefined
 
@@ -74,9 +75,11 @@ export class RedisStore implements ManagedStore {
     this.clock = parts.clock
     this.blocks = parts.blocks
     this.changes = parts.changeLog
-    this.noteRefusal = parts.refusals?.note
-    this.lastRefusals = parts.recentRefusals
-    this.figures = parts.figures
+    this[LISTS] = { given: this.lists, list: (name) => this.list(name) }
+    this[OFFENDERS] = storeOffenders('redisStore', parts.refusals)
+    this[CHANGES] = parts.changeLog
+    this[LAST_REFUSALS] = parts.recentRefusals
+    this[FIGURES] = parts.figures
   }
 
   /** @internal */
@@ -141,7 +144,7 @@ export class RedisStore implements ManagedStore {
   }
 
   offenders(query: OffendersQuery): Promise<OffendersReport> {
-    return offendersOf('redisStore', this.#parts.refusals, query)
+    return this[OFFENDERS].report(query)
   }
 
   on<Name extends keyof StoreEvents>(event: Name, listener: (event: StoreEvents[Name]) => unknown): () => void {

@@ -54,3 +54,6 @@ export interface StoreChanges {
    */
   list(query?: ChangesQuery): Promise<ChangePage>
 }
+
+/** The symbol of the part of a store that keeps changes: `store[CHANGES]`. */
+export const CHANGES: unique symbol = Symbol.for('@sluice/core: changes')

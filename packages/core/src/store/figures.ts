@@ -47,3 +47,6 @@ export interface FiguresKeeper {
   /** Calls it once before the store closes, and waits for it. */
   beforeClose(run: () => Promise<void>): void
 }
+
+/** The symbol of the part of a store that keeps figures. */
+export const FIGURES: unique symbol = Symbol.for('@sluice/core: figures')

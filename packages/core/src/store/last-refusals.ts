@@ -18,3 +18,6 @@ export interface LastRefusals {
   /** Those of all processes that are known, newest first. While it is called, other processes write theirs each second. */
   read(): Promise<readonly LastRefusal[]>
 }
+
+/** The symbol of the part of a store that keeps the last refusals. */
+export const LAST_REFUSALS: unique symbol = Symbol.for('@sluice/core: last refusals')

@@ -1,4 +1,5 @@
 import type { IpRange } from '../util/ip-address.js'
+import { propertyOf } from '../util/property-of.js'
 import type { KeyValue } from './identity.js'
 
 /** One identity of a request, to look up in a list. */
@@ -64,9 +65,30 @@ export interface List {
   forStore?(where: string, store: ListKeeper): List
 }
 
-/** A store that keeps lists by their names. */
+/** The symbol of the part of a store with its lists: `store[LISTS]`. */
+export const LISTS: unique symbol = Symbol.for('@sluice/core: lists')
+
+/** The lists of a store: those of its options, and those that it keeps. */
+export interface ListsOfStore<Kept extends List = List> {
+  /** The lists that allow and deny identities for every policy of this store. Limiters check them before the store. */
+  readonly given?: StoreLists | undefined
+  /**
+   * The list that the store keeps under this name: 1 to 64 letters, digits and `_.:-`. A new list has no entries.
+   *
+   * @throws SluiceError `INVALID_POLICY`
+   */
+  list?(name: string): Kept
+}
+
+/** The lists of a store's options. */
+export function givenLists(store: ListKeeper): StoreLists | undefined {
+  const lists = store[LISTS]
+  return lists && propertyOf(lists, 'given')
+}
+
+/** A store, as lists see it. */
 export interface ListKeeper {
-  list?(name: string): List
+  readonly [LISTS]?: ListsOfStore
 }
 
 /** Lists of a store. They apply to every policy on it. */

@@ -1,10 +1,11 @@
 import type { BANS, StoreBans } from './bans.js'
 import type { StoreBlocks } from './blocks.js'
-import type { StoreChanges } from './changes.js'
+import type { CHANGES, StoreChanges } from './changes.js'
 import type { StoreEvents } from './events.js'
 import type { StoreHealth } from './health.js'
 import type { IdentityByKind } from './identity.js'
-import type { OffendersQuery, OffendersReport } from './offenders.js'
+import type { LISTS, ListsOfStore, StoreLists } from './list.js'
+import type { OFFENDERS, OffendersQuery, OffendersReport, StoreOffenders } from './offenders.js'
 import type { KEPT_CHARGES, Store, StoreKeptCharges } from './store.js'
 import type { StoreList } from './store-list.js'
 
@@ -12,10 +13,15 @@ import type { StoreList } from './store-list.js'
 export interface ManagedStore extends Store {
   readonly [BANS]: StoreBans
   readonly [KEPT_CHARGES]: StoreKeptCharges
+  readonly [LISTS]: ListsOfStore<StoreList>
+  readonly [OFFENDERS]: StoreOffenders
+  readonly [CHANGES]: StoreChanges
   /** The identities that are blocked or banned. */
   readonly blocks: StoreBlocks
   /** The changes that people make by hand, the last 10,000. */
   readonly changes: StoreChanges
+  /** The lists in the options of the store. */
+  readonly lists: StoreLists | undefined
   /**
    * The store's list of this name: 1 to 64 letters, digits and `_.:-`. A new list has no entries.
    *

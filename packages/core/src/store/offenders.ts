@@ -33,3 +33,22 @@ export interface OffendersReport {
   /** The start of the counted span, in ms since 1970 by the store's clock. */
   readonly since: number
 }
+
+/** The symbol of the part of a store that counts refusals by identity: `store[OFFENDERS]`. */
+export const OFFENDERS: unique symbol = Symbol.for('@sluice/core: offenders')
+
+/** The identities that policies refuse most often. */
+export interface StoreOffenders {
+  /**
+   * Called for every finally refused request, once for each policy that refuses it, with the identities that had no
+   * room or are blocked. For a policy document, the policies are its own, not the limiter that decides on them.
+   * Undefined where refusals are not counted.
+   */
+  readonly note: ((policy: string, identities: readonly string[]) => void) | undefined
+  /**
+   * The identities that a policy refused most often.
+   *
+   * @throws SluiceError `INVALID_POLICY`, `STORE_UNAVAILABLE`
+   */
+  report(query: OffendersQuery): Promise<OffendersReport>
+}

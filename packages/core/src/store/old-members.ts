@@ -1,6 +1,9 @@
 import { wrongPolicy } from '../util/errors.js'
-import { isPropertyOf } from '../util/property-of.js'
+import { propertyOf } from '../util/property-of.js'
 import { BANS } from './bans.js'
+import { CHANGES } from './changes.js'
+import { LISTS } from './list.js'
+import { OFFENDERS } from './offenders.js'
 import { KEPT_CHARGES, type Store, WAITERS } from './store.js'
 
 /** A part of stores, the name of its symbol, and earlier members of stores with their names in the part. */
@@ -23,6 +26,9 @@ const PARTS: readonly Part[] = [
     },
   ],
   [(store) => store[KEPT_CHARGES], 'KEPT_CHARGES', { keptCharge: 'find' }],
+  [(store) => store[LISTS], 'LISTS', { lists: 'given', list: 'list' }],
+  [(store) => store[OFFENDERS], 'OFFENDERS', { noteRefusal: 'note', offenders: 'report' }],
+  [(store) => store[CHANGES], 'CHANGES', { changes: 'record' }],
   [(store) => store[WAITERS], 'WAITERS', { reportWaiting: 'report', mayHavePermits: 'mayHavePermits' }],
 ]
 
@@ -36,7 +42,7 @@ export function refuseOldMembers(where: string, store: Store): void {
   for (const [of, symbol, members] of PARTS) {
     const part = of(store)
     for (const [old, member] of Object.entries(members)) {
-      if (!isPropertyOf(store, old) || (part && member in part)) continue
+      if (propertyOf(store, old as keyof Store & string) === undefined || (part && member in part)) continue
       wrongPolicy(
         `${where}: store: ${old}: expected it as ${member} of store[${symbol}], got it as a member of the store: write ` +
           `[${symbol}]: { ${member}, … }, with the symbol from @sluice/core/store`,

@@ -2,15 +2,15 @@ import { propertyOf } from '../util/property-of.js'
 import type { MaybePromise } from '../util/when-known.js'
 import type { Calendar, CalendarWindow, KernelName } from './algorithms.js'
 import type { BANS, BanTerms, BlockReport, StoreBans } from './bans.js'
-import type { StoreChanges } from './changes.js'
+import type { CHANGES, StoreChanges } from './changes.js'
 import type { StoreEvents } from './events.js'
-import type { FiguresKeeper } from './figures.js'
+import type { FIGURES, FiguresKeeper } from './figures.js'
 import type { StoreHealth, StoreStats } from './health.js'
 import type { IdentityByKind } from './identity.js'
 import type { ChargeOutcome, Keep, KeepTerms } from './kept-charge.js'
-import type { LastRefusals } from './last-refusals.js'
-import type { StoreLists } from './list.js'
-import type { OffendersQuery, OffendersReport } from './offenders.js'
+import { LAST_REFUSALS, type LastRefusals } from './last-refusals.js'
+import type { LISTS, ListsOfStore } from './list.js'
+import type { OFFENDERS, StoreOffenders } from './offenders.js'
 import type { StoreList } from './store-list.js'
 
 export type { CalendarWindow, KernelName } from './algorithms.js'
@@ -414,8 +414,6 @@ export interface OwnCounts {
 export interface Store {
   /** The clock given to the store, in ms. The fallback during an outage uses the same clock. */
   readonly clock?: (() => number) | undefined
-  /** The lists that allow and deny identities for every policy of this store. Limiters check them before the store. */
-  readonly lists?: StoreLists | undefined
   /**
    * Decides at one instant of the store's clock. A store in this process returns no promise. An unreachable store
    * throws or rejects with `STORE_UNAVAILABLE`, and the limiter's `unavailable` decides.
@@ -433,8 +431,6 @@ export interface Store {
   ready?(): Promise<{ readonly state: 'available' | 'unavailable'; readonly cause: Error | undefined }>
   /** Forgets everything, including blocks; for tests. Absent on stores where that could affect other users' data. */
   clear?(): void | Promise<void>
-  /** The changes that people make by hand, with their entries. Absent on stores that keep none. */
-  readonly changes?: StoreChanges
   /**
    * Erases all data of an identity: counts, strikes, rungs, blocks, bans, its list entries, its number of refusals, and its place in entries of
    * changes.
@@ -444,29 +440,6 @@ export interface Store {
    * @throws SluiceError `INVALID_KEY`, or `STORE_UNAVAILABLE`, after which a part may be gone
    */
   forget?(identity: IdentityByKind): Promise<void>
-  /**
-   * Called for every finally refused request, once for each policy that refuses it, with the identities that had no
-   * room or are blocked. For a policy document, the policies are its own, not the limiter that decides on them. Absent
-   * on stores that do not count refusals. Called without `this`.
-   */
-  readonly noteRefusal?: ((policy: string, identities: readonly string[]) => void) | undefined
-  /** @internal The last refusals of its processes. Absent on stores that keep none. */
-  readonly lastRefusals?: LastRefusals
-  /** @internal The figures of its processes. Absent on stores that cannot show them to other processes. */
-  readonly figures?: FiguresKeeper
-  /**
-   * The identities that a policy refused most often. Absent on stores that do not count them.
-   *
-   * @throws SluiceError `INVALID_POLICY`, `STORE_UNAVAILABLE`
-   */
-  offenders?(query: OffendersQuery): Promise<OffendersReport>
-  /**
-   * The store's list of this name: 1 to 64 letters, digits and `_.:-`. A new list has no entries. Absent on stores
-   * without lists.
-   *
-   * @throws SluiceError `INVALID_POLICY`
-   */
-  list?(name: string): StoreList
   /** The store's present state. Never rejects. Absent on stores that do not report it. */
   health?(): Promise<StoreHealth>
   /** Statistics for metrics exporters, read without contacting a server; undefined once the store is closed. */
@@ -486,18 +459,23 @@ export interface Store {
   readonly [KEPT_CHARGES]?: StoreKeptCharges
   /** Requests that wait. Absent on stores that no other process uses, and where a decision costs as little as a look. */
   readonly [WAITERS]?: StoreWaiters
+  /** Lists. Absent on stores without, on which `storeList` is rejected. */
+  readonly [LISTS]?: ListsOfStore<StoreList>
+  /** Counts of refusals by identity. Absent on stores that count none. */
+  readonly [OFFENDERS]?: StoreOffenders
+  /** The changes that people make by hand, with their entries. Absent on stores that keep none. */
+  readonly [CHANGES]?: StoreChanges
+  /** @internal The last refusals of its processes. Absent on stores that keep none. */
+  readonly [LAST_REFUSALS]?: LastRefusals
+  /** @internal The figures of its processes. Absent on stores that cannot show them to other processes. */
+  readonly [FIGURES]?: FiguresKeeper
   /** @internal The counts of this process alone. Absent on stores whose processes never decide by themselves. */
   readonly [OWN_COUNTS]?: OwnCounts
 }
 
 /** The last refusals that a store keeps. For our own packages: declarations of the store do not show them. */
 export function lastRefusalsOf(store: Store): LastRefusals | undefined {
-  return propertyOf(store, 'lastRefusals')
-}
-
-/** The figures that a store keeps. */
-export function figuresOf(store: Store): FiguresKeeper | undefined {
-  return propertyOf(store, 'figures')
+  return store[LAST_REFUSALS]
 }
 
 /** The clock that decides, where a store shows it. */

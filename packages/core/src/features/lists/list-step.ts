@@ -1,4 +1,11 @@
-import type { List, ListedIdentity, ListKeeper, ListMatch, ListReport, StoreLists } from '../../store/list.js'
+import {
+  givenLists,
+  type List,
+  type ListedIdentity,
+  type ListKeeper,
+  type ListMatch,
+  type ListReport,
+} from '../../store/list.js'
 import { invalidPolicy, show, wrongPolicy } from '../../util/errors.js'
 import { getOrInsert } from '../../util/get-or-insert.js'
 import { ipAddress } from '../../util/ip-address.js'
@@ -68,7 +75,7 @@ export class ListStep {
     where: string,
     allow: readonly ListItem<never>[],
     deny: readonly ListItem<never>[],
-    store: ListKeeper & { readonly lists?: StoreLists | undefined },
+    store: ListKeeper,
     kinds: Kinds,
     onUnreadable: (list: string, kind: string) => void,
   ) {
@@ -77,7 +84,7 @@ export class ListStep {
     this.#onUnreadable = onUnreadable
     checkKinds(where, 'allow', allow, kinds)
     checkKinds(where, 'deny', deny, kinds)
-    const ofStore = propertyOf(store, 'lists')
+    const ofStore = givenLists(store)
     const sourcesOf = (items: readonly unknown[], effect: Source['effect'], isOfStore: boolean): Source[] =>
       items.filter(isList).map((item) => {
         const list = (isPropertyOf(item, 'forStore') && item.forStore?.(where, store)) || item

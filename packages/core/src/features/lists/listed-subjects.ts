@@ -5,8 +5,8 @@ import { type ReadablePlan, readablePlan } from '../../policy/plan.js'
 import type { PolicyChoice } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
 import { startOf } from '../../store/identity.js'
+import { givenLists } from '../../store/list.js'
 import { NO_TERMS, PEEK, requestOf, resultOf, type Store } from '../../store/store.js'
-import { propertyOf } from '../../util/property-of.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import { checkActualCost, type DecidedBy, decisionOn, maxToSettle } from '../../verdict/decision.js'
 import { type Verdict, verdictOf } from '../../verdict/verdict.js'
@@ -51,7 +51,7 @@ const NO_LIMITS = { resolved: [], cellOf: [], units: [], reserves: undefined, ca
 
 /** Whether a limiter or its store has lists. */
 export function hasLists({ allow, deny }: { allow?: unknown; deny?: unknown }, store: Store | undefined): boolean {
-  return allow !== undefined || deny !== undefined || (store !== undefined && propertyOf(store, 'lists') !== undefined)
+  return allow !== undefined || deny !== undefined || (store !== undefined && givenLists(store) !== undefined)
 }
 
 /** Checks the lists of a limiter and of its store, and turns matches into verdicts. */

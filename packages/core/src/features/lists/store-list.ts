@@ -1,4 +1,4 @@
-import type { List, ListKeeper } from '../../store/list.js'
+import { LISTS, type List, type ListKeeper } from '../../store/list.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { isPropertyOf } from '../../util/property-of.js'
 import { checkedListName } from './given-list-entries.js'
@@ -26,9 +26,10 @@ export function storeList(name: string): List {
     },
     async close() {},
     forStore(where: string, store: ListKeeper): List {
+      const kept = store[LISTS]
       const list =
-        (isPropertyOf(store, 'list') ? store.list?.(name) : undefined) ??
-        invalidPolicy(where, 'store', `one that keeps lists, as storeList("${name}") is used`, store)
+        (kept && isPropertyOf(kept, 'list') ? kept.list?.(name) : undefined) ??
+        invalidPolicy(where, 'store', `one that keeps lists, by store[LISTS], as storeList("${name}") is used`, store)
       lists.add(list)
       return list
     },

@@ -1,12 +1,12 @@
 import type { LimiterFeature } from '../../limiter/engine.js'
-import { propertyOf } from '../../util/property-of.js'
+import { OFFENDERS } from '../../store/offenders.js'
 import { refusedBy } from '../../verdict/decision.js'
 import { DECISION } from '../../verdict/verdict.js'
 
 /** Counts of refusals by identity, for stores with `offenders`. */
 export const offenders: LimiterFeature = {
   engine({ store }) {
-    const note = propertyOf(store, 'noteRefusal')
+    const note = store[OFFENDERS]?.note
     if (!note) return undefined
     return {
       concluded(verdict, isRefused) {

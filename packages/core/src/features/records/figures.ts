@@ -1,5 +1,5 @@
-import type { FigureStep, FiguresKeeper } from '../../store/figures.js'
-import { clockOf, figuresOf, type Store } from '../../store/store.js'
+import { FIGURES, type FigureStep, type FiguresKeeper } from '../../store/figures.js'
+import { clockOf, type Store } from '../../store/store.js'
 import { type LiveFigures, liveIn } from './live.js'
 import { processCounts } from './process-counts.js'
 import { ProcessFigures } from './process-figures.js'
@@ -80,5 +80,5 @@ function reportedOf(store: Store): Reported {
 
 /** Of stores that other processes cannot read, this process keeps the figures. */
 function keeperOf(store: Store): FiguresKeeper {
-  return figuresOf(store) ?? new ProcessFigures(clockOf(store) ?? Date.now)
+  return store[FIGURES] ?? new ProcessFigures(clockOf(store) ?? Date.now)
 }
