@@ -36,11 +36,21 @@ function byJson(store: Store): Store {
   })
 }
 
+/** What every store has. */
+function portOf(store: Store): Store {
+  return {
+    decide: (request) => store.decide(request),
+    reset: (plan, identities) => store.reset(plan, identities),
+    close: () => store.close(),
+  }
+}
+
 function copied<T>(data: T): T {
   return JSON.parse(JSON.stringify(data))
 }
 
 storeContract({ name: memory.name, make: memory.make, describe, test })
+storeContract({ name: 'memory, by the port alone', make: (clock) => portOf(memoryStore({ clock })), describe, test })
 storeContract({ name: 'memory by JSON', make: (clock) => byJson(memoryStore({ clock })), describe, test })
 agreementContract(memory)
 propertiesContract(memory)
