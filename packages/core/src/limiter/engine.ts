@@ -31,6 +31,7 @@ import { invalidPolicy, wrongPolicy } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
 import { FORMS } from '../util/option-hints.js'
 import { Parts } from '../util/parts.js'
+import { propertiesOf } from '../util/property-of.js'
 import { Resets } from '../util/resets.js'
 import { PROCESS_TIMING, type Timing } from '../util/timing.js'
 import { refusePolluted } from '../util/validate.js'
@@ -102,11 +103,13 @@ export class Engine<Subject> {
   /** The time of its waits. */
   readonly timing: Timing
   readonly #fallback: LocalFallback
-  readonly #features: readonly EnginePart[]
-  /** Those that complete requests: of most policies, none. */
-  readonly #completing: readonly EnginePart[]
-  /** Those that take final verdicts: of most, none. */
-  readonly #concluding: readonly EnginePart[]
+  /** What users may give for a charge, where features add to that. */
+  readonly chargeForm: string | undefined
+  /** What features do: of most policies, nothing. */
+  readonly #completing: readonly NonNullable<EnginePart['complete']>[]
+  readonly #concluding: readonly NonNullable<EnginePart['concluded']>[]
+  readonly #rooms: readonly NonNullable<EnginePart['room']>[]
+  readonly #meter: MakeMeter | undefined
   #isStoreAsync = false
   /** The last decision's, as the next one is nearly always the same. */
   #by: DecidedBy | undefined
@@ -150,9 +153,12 @@ export class Engine<Subject> {
       resets,
       document,
     )
-    this.#features = features.flatMap((feature) => feature.engine?.(this as Engine<never>, this.#fallback) ?? [])
-    this.#completing = this.#features.filter(({ complete }) => complete)
-    this.#concluding = this.#features.filter(({ concluded }) => concluded)
+    const parts = propertiesOf(features, 'engine').flatMap((add) => add(this as Engine<never>, this.#fallback) ?? [])
+    this.#completing = propertiesOf(parts, 'complete')
+    this.#concluding = propertiesOf(parts, 'concluded')
+    this.#rooms = propertiesOf(parts, 'room')
+    this.#meter = propertiesOf(parts, 'meter')[0]
+    this.chargeForm = propertiesOf(parts, 'chargeForm')[0]
   }
 
   /** Decides, and charges every limit if all have room. `op` replaces the policy's own, for a peek. */
@@ -169,7 +175,7 @@ export class Engine<Subject> {
     request.permitId = plan.hasPermits ? `${holder}.${(permits++).toString(36)}` : ''
     request.fresh = options.fresh === true
     request.turn = options.turn
-    if (own !== PEEK) for (const part of this.#completing) part.complete?.(request, policy, options)
+    if (own !== PEEK) for (const complete of this.#completing) complete(request, policy, options)
     const verdict = this.#decideOn(request, this.#decidedBy(policy, priority, reserved))
     const isStrike = request.strike !== undefined && this.emitter.hasStrikeListeners
     return isStrike ? this.#emitStrike(request, verdict) : verdict
@@ -246,13 +252,8 @@ export class Engine<Subject> {
   }
 
   readonly #makeMeter: MakeMeter = (decision, ...args) => {
-    const make = this.#features.find((part) => part.meter)?.meter
+    const make = this.#meter
     return make ? make(decision, ...args) : wrongPolicy(`${this.policy.where}: meter: expected a limiter with meters`)
-  }
-
-  /** What users may give for a charge, where features add to that. */
-  get chargeForm(): string | undefined {
-    return this.#features.find((part) => part.chargeForm)?.chargeForm
   }
 
   /** Any limits may have room again. */
@@ -261,7 +262,7 @@ export class Engine<Subject> {
   }
 
   #wake(request: StoreRequest | undefined): void {
-    for (const part of this.#features) part.room?.(request)
+    for (const room of this.#rooms) room(request)
   }
 
   /** Forgets the charges on these identities in one tier. */
@@ -279,7 +280,7 @@ export class Engine<Subject> {
 
   /** Notifies features and listeners of a final verdict. `isRefused`: whether the request does not proceed. `context`: of HTTP. */
   conclude(verdict: Verdict, isRefused: boolean, context?: RequestPath): void {
-    for (const part of this.#concluding) part.concluded?.(verdict, isRefused)
+    for (const concluded of this.#concluding) concluded(verdict, isRefused)
     if (isWatched()) this.emitter.decided(verdict, isRefused, context)
   }
 

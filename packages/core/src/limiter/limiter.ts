@@ -10,6 +10,7 @@ import { type Op, PEEK } from '../store/store.js'
 import { refuseOfOther } from '../util/copies.js'
 import { invalidPolicy, SluiceError, show, wrongPolicy } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
+import { propertiesOf, propertyOf } from '../util/property-of.js'
 import { knownOptions, optionalFunction } from '../util/validate.js'
 import { warnOnRejection } from '../util/warn-on-rejection.js'
 import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
@@ -46,8 +47,8 @@ export function makeLimiterOf<Subject>(
   composition: Composition,
 ): { readonly limiter: BasicLimiter<Subject>; readonly engine: Engine<Subject> } {
   const { features } = composition
-  const names = features.flatMap(({ policyOptions = [], limiterOptions = [] }) => [...policyOptions, ...limiterOptions])
-  knownOptions('limiter', options, [...BASIC_LIMITER_OPTIONS, ...names], composition.absent)
+  const names = [...propertiesOf(features, 'policyOptions'), ...propertiesOf(features, 'limiterOptions')].flat()
+  knownOptions('limiter', options, [...BASIC_LIMITER_OPTIONS, ...names], propertyOf(composition, 'absent'))
   const { store = composition.defaultStore() } = options
   const policy = choosePolicy(options, features)
   const emitter = new LimiterEmitter(policy.where, options.name)
@@ -62,7 +63,7 @@ export function makeLimiterOf<Subject>(
     onVerdict &&
     ((subject: Subject, verdict: Verdict) => warnOnRejection(listener, onVerdict(subject, verdict), warnings.emit))
   const basis = { policy, store, warnings, areTexts }
-  const [early] = features.flatMap((feature) => feature.limiter?.(basis, options) ?? [])
+  const [early] = propertiesOf(features, 'limiter').flatMap((add) => add(basis, options) ?? [])
   const engine = new Engine(policy, store, options, emitter, composition)
   const subjects = new Subjects(policy, { namesIdentity, areTexts, replacement: undefined })
   const limiter = new composition.Limiter(subjects, engine, early, afterVerdict)

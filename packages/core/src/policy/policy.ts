@@ -6,6 +6,7 @@ import { type Duration, durationMs, durationText, spanMs } from '../util/duratio
 import { invalidPolicy, neverBeside, SluiceError, show, wrongPolicy } from '../util/errors.js'
 import { FORMS, type Use } from '../util/option-hints.js'
 import { Parts } from '../util/parts.js'
+import { propertiesOf } from '../util/property-of.js'
 import { isThenable } from '../util/thenable.js'
 import { headerName, oneOf, optionalFunction, wholeNumber } from '../util/validate.js'
 import { ignorePromises, type MaybePromise, whenAllKnown } from '../util/when-known.js'
@@ -163,7 +164,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     const { name, limits, kinds, parts } = this
     const identityOf = (kind: string) => this.#finestOf(this.#indicesOf(kind))
     const basis: PolicyBasis = { where, name, limits, kinds, identityOf, parts }
-    this.#features = features.flatMap((feature) => feature.policy?.(basis, options) ?? [])
+    this.#features = propertiesOf(features, 'policy').flatMap((add) => add(basis, options) ?? [])
 
     const values = this.limits.flatMap(valuesOf)
     this.#static = values.every((value) => typeof value !== 'function') ? this.#planFor(values) : undefined
@@ -314,7 +315,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   }
 
   #makePlan(values: readonly NumbersOfLimit[]): ReadablePlan {
-    const countAlone = this.#features.find((part) => part.countAlone)?.countAlone
+    const [countAlone] = propertiesOf(this.#features, 'countAlone')
     const resolutions = this.limits.map((limit, i) => {
       const resolution = limit.resolve(this.where, ...(values[i] as NumbersOfLimit))
       if (countAlone) return countAlone(resolution)
@@ -336,7 +337,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     })
     return readablePlan({
       ...NO_TERMS,
-      ...Object.assign({}, ...this.#features.map(({ terms }) => terms?.())),
+      ...Object.assign({}, ...propertiesOf(this.#features, 'terms').map((terms) => terms())),
       policy: this.name,
       cells,
       starts: this.starts,
@@ -359,7 +360,7 @@ function limitsOf<Subject>(
     if (limit === undefined) invalidPolicy(where, 'limit', 'a limit and a window, or limits', limit)
     try {
       const rate = { limit, window: window as OrFunction<number, Subject> }
-      const needsWindows = features.some((feature) => feature.needsWindows?.(options))
+      const needsWindows = propertiesOf(features, 'needsWindows').some((needs) => needs(options))
       return Object.freeze([defaultLimit<Subject>(rate, needsWindows)])
     } catch (error) {
       // The one limit of a policy is known by the policy's name, not by the algorithm it became.

@@ -22,6 +22,17 @@ export function isPropertyOf(given: object, name: string): boolean {
   return false
 }
 
+/** A property of each of several objects, of those that have it. */
+export function propertiesOf<Given extends object, Name extends keyof Given & string>(
+  all: readonly Given[],
+  name: Name,
+): readonly NonNullable<Given[Name]>[] {
+  return all.flatMap((each): NonNullable<Given[Name]>[] => {
+    const value = propertyOf(each, name)
+    return value === undefined || value === null ? [] : [value]
+  })
+}
+
 /** Properties of these names alone, read once. */
 export function fieldsOf<Given extends object>(given: Given, names: readonly string[]): Given {
   const fields = Object.create(null)

@@ -6,6 +6,7 @@ import {
   type Outcome,
   type PassOne,
   passThroughGuard,
+  propertyOf,
   STORE_WARNINGS,
 } from '@sluice/core/internal'
 import { BANS, type StoreResult, type StrikeResult } from '@sluice/core/store'
@@ -207,7 +208,7 @@ function hasOnlyLimits(parts: Parts, context: RecordContext): boolean {
   const { features, permits, responders, enforcement, cost } = parts
   return (
     !permits &&
-    features.every(({ onlyDecides }) => onlyDecides?.(context)) &&
+    features.every((feature) => propertyOf(feature, 'onlyDecides')?.(context)) &&
     responders.onlyRefuse &&
     enforcement.coversAll &&
     typeof cost === 'number'

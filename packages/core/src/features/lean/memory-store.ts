@@ -5,7 +5,7 @@ import type { MemoryLayer } from '../../memory/layer.js'
 import type { StoreHealth } from '../../store/health.js'
 import type { Plan, Store, StoreRequest, StoreResult } from '../../store/store.js'
 import { COPY, THIS_COPY } from '../../util/copies.js'
-import { fieldsOf } from '../../util/property-of.js'
+import { fieldsOf, propertiesOf } from '../../util/property-of.js'
 import { knownOptions } from '../../util/validate.js'
 import type { MemoryStoreOptions } from '../memory-store.js'
 import type { LeanFeature } from './lean-feature.js'
@@ -40,9 +40,8 @@ class LeanStore implements Store {
     this.#base = base
     this.clock = base.givenClock
     const layers: MemoryLayer[] = [new Counts(base)]
-    for (const { memory } of features) {
-      const made = memory?.(base, layers[0] as MemoryLayer)
-      if (!made) continue
+    for (const memory of propertiesOf(features, 'memory')) {
+      const made = memory(base, layers[0] as MemoryLayer)
       layers.unshift(made.layer)
       Object.assign(this, made.members)
     }

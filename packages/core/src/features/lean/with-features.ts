@@ -1,6 +1,7 @@
 import type { GuardComposition } from '../../http/guard/parts.js'
 import { BasicLimiter, makeLimiterOf } from '../../limiter/limiter.js'
 import { wrongPolicy } from '../../util/errors.js'
+import { propertiesOf, propertyOf } from '../../util/property-of.js'
 import type { Lean } from '../lean-types.js'
 import { offenders } from '../offenders/feature.js'
 import { ABSENT } from './absent.js'
@@ -38,12 +39,12 @@ export function leanComposition(given: readonly LeanFeature[]): GuardComposition
   const features = inOrder(given)
   const present = new Set(features.map(({ name }) => name))
   const absent = ORDER.filter((name) => !present.has(name))
-  const absences = absent.flatMap((name) => ABSENT[name] ?? [])
+  const absences = absent.flatMap((name) => propertyOf(ABSENT, name) ?? [])
   const makeStore = (clock?: () => number) => leanStore(features, clock ? { clock } : {})
   return {
     // Offenders are an option of stores, and those on Redis may have it.
     features: [...features.map(({ limiter }) => limiter), offenders, ...absences],
-    guards: [...features.flatMap(({ guard }) => guard ?? []), ...absences],
+    guards: [...propertiesOf(features, 'guard'), ...absences],
     Limiter: limiterClass(features),
     defaultStore: () => makeStore(),
     localStore: makeStore,
@@ -68,5 +69,5 @@ function limiterClass(features: readonly LeanFeature[]): typeof BasicLimiter {
     const value = () => wrongPolicy(`limiter: ${method}: ${addFeature(name)}`)
     Object.defineProperty(Limiter.prototype, method, { value, configurable: true, writable: true })
   }
-  return features.reduce<typeof BasicLimiter>((Base, { extend }) => extend?.(Base) ?? Base, Limiter)
+  return propertiesOf(features, 'extend').reduce<typeof BasicLimiter>((Base, extend) => extend(Base), Limiter)
 }

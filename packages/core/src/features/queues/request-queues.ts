@@ -139,14 +139,11 @@ async function follow<Request>(now: InForce<Request>, waiting: PassingRequest<Re
 }
 
 async function isDecidedEarly<Request>(
-  { holder: { features } }: InForce<Request>,
+  { holder: { early } }: InForce<Request>,
   context: HttpContext<Request>,
 ): Promise<boolean> {
-  for (const { early } of features) {
-    await early?.pending
-    if (early?.decide(context.request, context)) return true
-  }
-  return false
+  await early?.pending
+  return early?.decide(context.request, context) !== undefined
 }
 
 /** A request that waits by some policies. */

@@ -21,7 +21,7 @@ export function finish<Request>(request: GuardedRequest<Request>): Outcome {
   // This limiter or another has replied 413 meanwhile.
   if (isDisabled(context.response)) return discard(request, verdict, ending)
   if (ending !== 'proceed') return refusalOutcome(ending, context, verdict, guard)
-  for (const part of guard.features) part.serves?.(context, verdict)
+  for (const serves of guard.serving) serves(context, verdict)
   const showsQuota = enforcement.showsQuota(verdict) && !responders.hidesQuota
   const quota = showsQuota ? quotaHeaders(guard, context, verdict) : []
   // The handler may replace these.

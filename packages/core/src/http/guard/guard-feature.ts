@@ -127,7 +127,11 @@ export interface Waits<Request> {
 /** What holds the charges of an admitted request until its outcome is known. */
 export interface HoldsCharges<Request> {
   readonly permits: PermitHolder | undefined
-  readonly features: readonly GuardPart<Request>[]
+  readonly early: EarlyDecisions<Request> | undefined
+  /** Those of the features, as in `GuardPart`. */
+  readonly charged: readonly NonNullable<GuardPart<Request>['charged']>[]
+  readonly proceeding: readonly NonNullable<GuardPart<Request>['proceeds']>[]
+  readonly refusedAfterWait: readonly NonNullable<GuardPart<Request>['refusedAfterWait']>[]
 }
 
 /** Policies for a request that waits, and how they count it. */

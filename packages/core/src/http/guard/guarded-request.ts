@@ -49,7 +49,7 @@ export class GuardedRequest<Request> implements PassingRequest<Request> {
     const { context, holder } = this
     if (propertyOf(context, 'keepsCharges')) return
     holder.permits?.hold(verdict, context.response)
-    for (const part of holder.features) part.charged?.(context, verdict)
+    for (const charged of holder.charged) charged(context, verdict)
   }
 
   leave(verdict: Verdict): void {

@@ -11,6 +11,7 @@ import { choosePolicy } from '../../policy/tiers.js'
 import type { HttpContext } from '../../request/context.js'
 import { MAX_DURATION_MS, spanMs } from '../../util/duration.js'
 import { invalidPolicy } from '../../util/errors.js'
+import { propertiesOf, propertyOf } from '../../util/property-of.js'
 import type { Resets } from '../../util/resets.js'
 import type { Timing } from '../../util/timing.js'
 import { knownOptions, optionalFunction } from '../../util/validate.js'
@@ -24,7 +25,7 @@ import { Responders } from '../responders/choice.js'
 import { reject } from '../responders/reject.js'
 import { Decider } from './decider.js'
 import { enforcementBy } from './enforcement.js'
-import type { GuardBasis, GuardFeature, GuardPart, RespondersByReason } from './guard-feature.js'
+import type { GuardBasis, GuardFeature, GuardPart } from './guard-feature.js'
 import { invalidRequests } from './invalid.js'
 import { BASIC_RATE_LIMIT_OPTIONS, type BasicRateLimitOptions } from './options.js'
 import { RequestAdvice } from './request-advice.js'
@@ -60,9 +61,14 @@ export function guardParts<Request>(
   shared?: SharedByGuards,
 ) {
   const { features, guards } = composition
-  const ofPolicies = features.flatMap(({ policyOptions = [] }) => policyOptions)
-  const ofGuards = guards.flatMap(({ guardOptions = [] }) => guardOptions)
-  knownOptions('rateLimit', options, [...BASIC_RATE_LIMIT_OPTIONS, ...ofPolicies, ...ofGuards], composition.absent)
+  const ofPolicies = propertiesOf(features, 'policyOptions').flat()
+  const ofGuards = propertiesOf(guards, 'guardOptions').flat()
+  knownOptions(
+    'rateLimit',
+    options,
+    [...BASIC_RATE_LIMIT_OPTIONS, ...ofPolicies, ...ofGuards],
+    propertyOf(composition, 'absent'),
+  )
   const answering = answeringParts(options, composition, shared)
   const { where, policy, warnings } = answering
   const deciding = decidingParts(options, answering, composition, shared)
@@ -95,7 +101,7 @@ function answeringParts<Request>(
   const cost = requestCostFor(policy, options.cost)
   optionalFunction(where, 'skip', skip)
   optionalFunction(where, 'onVerdict', onVerdict)
-  const byReason = guards.map((feature): RespondersByReason => feature.responders?.(options) ?? {})
+  const byReason = propertiesOf(guards, 'responders').map((respondersFor) => respondersFor(options))
   const responders = new Responders(where, respond, policy.limits, Object.assign({}, ...byReason))
   const enforcement = enforcementBy(where, policy.name, options)
   return {
@@ -122,6 +128,7 @@ function decidingParts<Request>(
   composition: GuardComposition,
   shared: SharedByGuards | undefined,
 ) {
+  const { guards } = composition
   const { store = composition.defaultStore(), onInvalid = 'reject' } = options
   const anonymous = anonymousBy<Request>(where, options.anonymous, warnings)
   const engine = new Engine(
@@ -139,9 +146,10 @@ function decidingParts<Request>(
   }
   const handleInvalid = invalidRequests<Request>(policy, onInvalid, enforcement.onlyReports, warnings)
   // A request that waits for room, or for the outcome of others, needs the current state.
-  const fresh = responders.queues || composition.guards.some(({ needsFresh }) => needsFresh?.(options))
-  const features: GuardPart<Request>[] = []
-  const optionsFor = decisionOptionsBy(features, fresh)
+  const fresh = responders.queues || propertiesOf(guards, 'needsFresh').some((needs) => needs(options))
+  let features: readonly GuardPart<Request>[] = []
+  const optionsBy: OptionsFor<Request>[] = []
+  const optionsFor = decisionOptionsBy(optionsBy, fresh)
   const basis: GuardBasis<Request> = {
     where,
     engine,
@@ -153,33 +161,47 @@ function decidingParts<Request>(
     isFinal: !fresh && enforcement.coversAll,
     optionsFor,
     whenCut(context, refusal) {
-      for (const part of features) part.cut?.(context, refusal)
+      for (const cut of propertiesOf(features, 'cut')) cut(context, refusal)
     },
   }
-  features.push(...composition.guards.flatMap((feature) => feature.guard?.(basis, options) ?? []))
-  const early = features.find((part) => part.early)?.early
-  const waits = features.find((part) => part.waits)?.waits
-  const limiter = requestLimiter(composition, engine, early, anonymous)
+  features = propertiesOf(guards, 'guard').flatMap((add) => add(basis, options) ?? [])
+  optionsBy.push(...propertiesOf(features, 'optionsFor'))
+  const hooks = hooksOf(features)
+  const limiter = requestLimiter(composition, engine, hooks.early, anonymous)
   return {
     limiter,
     engine,
     anonymous,
     handleInvalid,
-    features,
-    waits,
-    decider: new Decider(engine, { anonymous, waits: responders.queues ? waits : undefined, optionsFor }),
+    ...hooks,
+    decider: new Decider(engine, { anonymous, waits: responders.queues ? hooks.waits : undefined, optionsFor }),
     /** Undefined where no limit is a `concurrency` limit. */
     permits: permitsFor(where, limiter, engine.timing),
   }
 }
 
+/** What features do with the requests of a guard. Of what decides early, and of waits, the first one counts. */
+function hooksOf<Request>(features: readonly GuardPart<Request>[]) {
+  return {
+    features,
+    early: propertiesOf(features, 'early')[0],
+    waits: propertiesOf(features, 'waits')[0],
+    charged: propertiesOf(features, 'charged'),
+    proceeding: propertiesOf(features, 'proceeds'),
+    serving: propertiesOf(features, 'serves'),
+    refusedAfterWait: propertiesOf(features, 'refusedAfterWait'),
+  }
+}
+
+type OptionsFor<Request> = NonNullable<GuardPart<Request>['optionsFor']>
+
 /** The options of a request's decision beside its cost, by the features of the guard. */
-function decisionOptionsBy<Request>(features: readonly GuardPart<Request>[], fresh: boolean) {
+function decisionOptionsBy<Request>(all: readonly OptionsFor<Request>[], fresh: boolean) {
   const usual: DecisionOptions = fresh ? Object.freeze({ ...NO_OPTIONS, fresh }) : NO_OPTIONS
   return (context: HttpContext<Request>): DecisionOptions => {
     let options = usual
-    for (const { optionsFor } of features) {
-      const own = optionsFor?.(context)
+    for (const optionsFor of all) {
+      const own = optionsFor(context)
       if (own) options = { ...options, ...own }
     }
     return options

@@ -37,7 +37,7 @@ function admit<Request>(request: GuardedRequest<Request>, verdict: Verdict): voi
 }
 
 function proceed<Request>(request: GuardedRequest<Request>, verdict: Verdict): void {
-  for (const part of request.holder.features) part.proceeds?.(request.context, verdict)
+  for (const proceeds of request.holder.proceeding) proceeds(request.context, verdict)
   request.verdict = verdict
   request.ending = 'proceed'
 }
@@ -99,8 +99,8 @@ async function noteRefusal<Request>(
   { context, holder }: GuardedRequest<Request>,
   refusal: Verdict,
 ): Promise<Verdict | undefined> {
-  for (const part of holder.features) {
-    const last = await part.refusedAfterWait?.(context, refusal)
+  for (const refused of holder.refusedAfterWait) {
+    const last = await refused(context, refusal)
     if (last && isBarred(last)) return last
   }
   return undefined

@@ -1,4 +1,5 @@
 import type { CostFunction } from '../../policy/request-cost.js'
+import { propertiesOf } from '../../util/property-of.js'
 import { type MaybePromise, whenKnown } from '../../util/when-known.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import { ensureCloseEvent } from '../response/close-event.js'
@@ -15,7 +16,7 @@ export type OwnStep<Request> = (request: GuardedRequest<Request>) => MaybePromis
 /** The steps of a guard with these parts, in order. `finish` makes the outcome of all requests that complete them. */
 export function stepsFor<Request>(parts: GuardParts<Request>): readonly OwnStep<Request>[] {
   const { skip, cost, features } = parts
-  const of = (place: 'first' | 'before' | 'after') => features.flatMap((part) => part[place] ?? [])
+  const of = (place: 'first' | 'before' | 'after') => propertiesOf(features, place).flat()
   return [
     inspect,
     ...(skip ? [skipBy(skip)] : []),
