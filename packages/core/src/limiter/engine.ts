@@ -47,7 +47,8 @@ import { DECISION_OPTIONS, type DecisionOptions } from './options.js'
 /** What features may add to limiters, with or without HTTP. */
 export interface LimiterFeature extends PolicyFeature {
   /**
-   * Adds itself to an engine, once that is made. Undefined where its decisions and changes do not concern it.
+   * Adds itself to an engine, at the end of its construction: it may keep the engine, and not call it yet. Undefined where it has
+   * nothing to do with the decisions and changes of this one.
    *
    * @throws SluiceError `INVALID_POLICY` for a store that lacks what it needs
    */
@@ -68,11 +69,11 @@ export interface EnginePart {
   readonly complete?: (request: Writable<StoreRequest>, policy: Policy<never>, options: DecisionOptions) => void
   /** Called with each final verdict. `isRefused`: whether the request does not proceed. */
   readonly concluded?: (verdict: Verdict, isRefused: boolean) => void
-  /** Makes the meters of verdicts. */
+  /** Makes the meters of verdicts. The first feature's counts. */
   readonly meter?: MakeMeter
-  /** What a user may give for a charge, in words, where that may be more than a verdict. */
+  /** The forms in which a user may give a charge, in words, where a verdict is not the only one. The first feature's counts. */
   readonly chargeForm?: string
-  /** Called when limits may have room again: those of a request, or any. */
+  /** Called when the limits of a request may have room again; of `undefined`, any limits. */
   readonly room?: (request: StoreRequest | undefined) => void
 }
 

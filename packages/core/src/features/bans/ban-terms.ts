@@ -11,7 +11,7 @@ import type { PartKey } from '../../util/parts.js'
 import { knownOptions, oneOf, wholeNumber } from '../../util/validate.js'
 
 /** Bans that grow: an identity that is refused again and again is refused for a while whatever room there is, and longer each time. */
-// biome-ignore lint/correctness/noUnusedVariables: what `http` adds takes it
+// biome-ignore lint/correctness/noUnusedVariables: what request-bans.ts adds takes it
 export interface BanOptions<Subject> {
   /**
    * The kind of identity that is banned, such as `'ip'`: one that the policy counts.
@@ -72,7 +72,7 @@ export interface BanGrowth {
   readonly max: Duration
 }
 
-/** `http` adds to these. */
+/** request-bans.ts adds to these. */
 const BAN_OPTIONS = ['by', 'after', 'within', 'for', 'forgetAfter', 'jitter', 'scope', 'policy', 'private'] as const
 
 /** Each strike of an identity is stored by itself. */
@@ -184,7 +184,7 @@ function planOfOne(where: string, name: string, start: string): Plan {
 
 const THIRTY_DAYS_MS = 30 * 86_400_000
 
-/** Options that HTTP limiters have beside, which `http` checks. */
+/** Further options of limiters of requests, which request-bans.ts checks. */
 export const ADDED_BAN_OPTIONS = ['count', 'respond', 'trap'] as const
 
 function kindFor(where: string, kinds: readonly string[], by: unknown): string {

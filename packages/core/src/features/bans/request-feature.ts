@@ -5,14 +5,12 @@ import { isDisabled } from '../../http/response/disabled-response.js'
 import { propertyOf } from '../../util/property-of.js'
 import type { Verdict } from '../../verdict/verdict.js'
 import type { BanOption } from './ban-terms.js'
-import { bans } from './feature.js'
 import { bansFor, type RequestBans } from './request-bans.js'
 
 const UNSTRUCK = Object.freeze({ strikes: false })
 
 /** Bans, for requests: their refusals, their outcomes and traps are strikes. */
 export const requestBans: GuardFeature = {
-  ...bans,
   responders: ({ ban }: BanOption<never>) => ({ banned: ban?.respond }),
   guard<Request>(basis: GuardBasis<Request>, options: object): GuardPart<Request> | undefined {
     const { where, engine, warnings, responders, handleInvalid, isFinal } = basis

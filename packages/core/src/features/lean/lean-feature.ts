@@ -5,10 +5,7 @@ import type { MemoryBase } from '../../memory/base.js'
 import type { MemoryLayer } from '../../memory/layer.js'
 import type { Store } from '../../store/store.js'
 
-/**
- * The options of features, each with its feature. The rest of the core knows features by no name; this table has the words for those
- * that a composition lacks.
- */
+/** The options of features, each with its feature: the words for those that a composition lacks. */
 export const FEATURE_OF = {
   sharedTurns: 'queues',
   consistency: 'relaxed',
@@ -21,7 +18,7 @@ export const FEATURE_OF = {
   onExhausted: 'responseBytes',
 } as const
 
-/** The same for methods of limiters. */
+/** The same for methods of limiters. Those that take ids of charges are methods of every limiter. */
 export const FEATURE_OF_METHOD = { acquire: 'queues', block: 'bans', unblock: 'bans', strike: 'bans' } as const
 
 export type FeatureName = (typeof FEATURE_OF)[keyof typeof FEATURE_OF] | 'meters'
@@ -40,7 +37,7 @@ export interface LeanFeature<Name extends FeatureName = FeatureName> {
   readonly guard?: GuardFeature
   /** @internal Adds its methods to a class of limiters. */
   readonly extend?: (Base: typeof BasicLimiter) => typeof BasicLimiter
-  /** @internal Its layer of a memory store above the one beneath, and its parts of the store. */
+  /** @internal Its layer of a memory store above the one beneath, and the members that it adds to the store. */
   readonly memory?: (
     base: MemoryBase,
     next: MemoryLayer,

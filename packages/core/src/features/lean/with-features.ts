@@ -8,7 +8,7 @@ import { ABSENT } from './absent.js'
 import { addFeature, FEATURE_OF, FEATURE_OF_METHOD, type FeatureName, type LeanFeature } from './lean-feature.js'
 import { type LeanStoreOptions, leanStore } from './memory-store.js'
 
-/** Names of features, in the order in which they are checked and have their steps and layers: that of `all.ts`. */
+/** Names of features, in the order of their checks, steps and layers of a memory store: the last one has the highest layer. */
 const ORDER: readonly FeatureName[] = [
   'lists',
   'outcomes',

@@ -1,13 +1,11 @@
 import type { GuardFeature, Step } from '../../http/guard/guard-feature.js'
 import type { HandleInvalid } from '../../http/guard/invalid.js'
 import type { Verdict } from '../../verdict/verdict.js'
-import { lists } from './feature.js'
 import { REQUEST_LISTS } from './list-sources.js'
 import { hasLists, ListedSubjects } from './listed-subjects.js'
 
 /** Lists, for requests. */
 export const requestLists: GuardFeature = {
-  ...lists,
   guardOptions: ['allow', 'deny'],
   responders: ({ deny }: { readonly deny?: { readonly respond?: unknown } }) => ({ denied: deny?.respond }),
   guard({ engine: { policy, store }, warnings, handleInvalid }, options) {

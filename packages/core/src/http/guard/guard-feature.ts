@@ -1,5 +1,5 @@
 import type { EarlyDecisions } from '../../limiter/early-decisions.js'
-import type { Engine, LimiterFeature } from '../../limiter/engine.js'
+import type { Engine } from '../../limiter/engine.js'
 import type { DecisionOptions } from '../../limiter/options.js'
 import type { Cost } from '../../policy/costs.js'
 import type { PolicyChoice, Resolved } from '../../policy/policy.js'
@@ -15,8 +15,8 @@ import type { Ending, TurnOptions, TurnResult } from '../responders/responder.js
 import type { HandleInvalid } from './invalid.js'
 import type { Outcome } from './outcome.js'
 
-/** What features may add to guards, and so to `rateLimit`. */
-export interface GuardFeature extends LimiterFeature {
+/** A feature as guards see it, and so `rateLimit`. Its `LimiterFeature` is apart, as programs without HTTP do without this. */
+export interface GuardFeature {
   /** The names of its options of a guard, beside those of a policy. */
   readonly guardOptions?: readonly string[]
   /** Whether these options need current counts, and no cached refusals. @default false */
@@ -24,13 +24,14 @@ export interface GuardFeature extends LimiterFeature {
   /** The responders of refusals that no limit makes, unchecked. Undefined for those of the limiter. */
   readonly responders?: (options: object) => RespondersByReason
   /**
-   * Adds itself to a guard. Undefined where its requests do not concern it.
+   * Adds itself to a guard. Undefined where it has nothing to do with the requests of this guard.
    *
    * @throws SluiceError `INVALID_POLICY`
    */
   readonly guard?: <Request>(basis: GuardBasis<Request>, options: object) => GuardPart<Request> | undefined
 }
 
+/** Responders of refusals by a list or a ban, unchecked. */
 export interface RespondersByReason {
   readonly denied?: unknown
   readonly banned?: unknown
@@ -63,13 +64,16 @@ export interface GuardPart<Request> {
   readonly first?: readonly Step<Request>[]
   readonly before?: readonly Step<Request>[]
   readonly after?: readonly Step<Request>[]
-  /** Whether it leaves the decision of the store on a request as it is, where no refused request waits. @default never */
+  /**
+   * Whether it leaves the decision of the store on a request as it is, where no refused request waits. A simulation skips the steps
+   * of such requests. @default never
+   */
   readonly onlyDecides?: (context: HttpContext<Request>) => boolean
   /** Changes the options of a request's decision. */
   readonly optionsFor?: (context: HttpContext<Request>) => Partial<DecisionOptions> | undefined
-  /** Decides before the limits, for requests and for calls of the limiter. */
+  /** Decides before the limits in calls of the limiter; for requests, a step does. Of several features, the first one counts. */
   readonly early?: EarlyDecisions<Request>
-  /** How refused requests wait, and those whose turn is booked. */
+  /** How refused requests wait, and those whose turn is booked. Of several features, the first one counts. */
   readonly waits?: Waits<Request>
   /** Called with a request that is admitted for good, and whose charge stays until its outcome is known. */
   readonly charged?: (context: HttpContext<Request>, verdict: Verdict) => void
@@ -101,7 +105,7 @@ export interface PassingRequest<Request> {
   readonly inForce: FindInForce<Request> | undefined
   /** Those of the guard, or of the policies that have come into force while it waited. */
   holder: HoldsCharges<Request>
-  /** Applies the verdict of a list, of this effect. */
+  /** Applies a verdict from before the limits. */
   decideEarly(verdict: Verdict): void
   decideAgain(): MaybePromise<Verdict | undefined>
   /** Holds the request's permits from now on, and corrects its charge when its outcome is known. */
@@ -114,7 +118,7 @@ export interface PassingRequest<Request> {
 export interface Waits<Request> {
   /** Whether earlier requests come first, so that a request may not be charged yet. */
   readonly areBefore: (resolved: Resolved<Request>, cost: Cost) => boolean
-  /** Queues a refused request. Resolves to an outcome where its policies do not limit it any more, or cannot count it. */
+  /** Queues a refused request. Resolves to an outcome where its policies have stopped limiting it, or cannot count it. */
   readonly inQueue: (
     request: PassingRequest<Request>,
     refusal: Verdict,
@@ -147,6 +151,6 @@ export interface InForce<Request> {
 
 /**
  * The policies in force of a request that waits, where they may change. Undefined where none has taken the place of its own.
- * Throws or rejects with `NOT_LIMITED` where they no longer limit it.
+ * Throws or rejects with `NOT_LIMITED` of the queues where they have stopped limiting it.
  */
 export type FindInForce<Request> = () => MaybePromise<InForce<Request> | undefined>
