@@ -7,7 +7,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 /** Tests that need nothing but Node. */
 const QUICK = ['unit', 'contract', 'http']
 /**
- * Files with a worker of their own, as they inspect all timers, warnings, stores or memory of their process, fake its
+ * Files with a worker of their own, as they load a package again, inspect all timers, warnings, stores or memory of their process, fake its
  * timers, by which stores that earlier files left would go on, or change V8 flags. All other files share workers: loading
  * the same modules again costs a second or two of computing per worker. `http/nest/apollo` is alone as Nest found no
  * HttpAdapterHost for its GraphQL in some shared workers; which earlier files cause that is unknown.
@@ -34,6 +34,7 @@ const ALONE = [
   'metrics/',
   'packages/docs/documents.test.ts',
   'packages/docs/migration-rows.test.ts',
+  'packages/redis-apart.test.ts',
   'redis/breaker.test.ts',
   'redis/events.test.ts',
   'redis/figures.test.ts',

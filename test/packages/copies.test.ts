@@ -10,7 +10,7 @@ const folder = mkdtempSync(join(tmpdir(), 'sluice-copies-'))
 
 beforeAll(async () => {
   await ensureBuilt('core')
-  const contents = `export * from '@sluice/core'; export { startCounting } from '@sluice/core/metrics'`
+  const contents = `export * from '@sluice/core'; export { startCounting } from '@sluice/core/metrics'; export { createGuard } from '@sluice/core/http'`
   for (const copy of ['one', 'two']) {
     const stdin = { contents, resolveDir: import.meta.dirname }
     const outfile = join(folder, `${copy}.mjs`)
@@ -65,6 +65,20 @@ test.each(['two.startCounting()', "two.events.on('refused', () => {})"])(
     )
   },
 )
+
+test('permits of a limit from before the core was loaded again are held and released', async () => {
+  const program = `const again = await import('./one.mjs?again')
+  const { EventEmitter } = await import('node:events')
+  const limits = [one.concurrency({ limit: 1 })]
+  const guard = again.createGuard({ limits, key: () => 'all' })
+  const response = Object.assign(new EventEmitter(), { headersSent: true, writableFinished: false, destroyed: false })
+  const context = { request: {}, response, header: () => undefined, getResponseHeader: () => undefined, method: 'GET', path: '/' }
+  console.log((await guard(context)).proceed, (await guard(context)).proceed)
+  await again.releasePermits(response)
+  console.log((await guard(context)).proceed)
+  process.exit()`
+  expect(await printed(program.replace("import * as two from './two.mjs'", ''))).toBe('true false\ntrue\n')
+})
 
 test('a copy that is loaded again from its file is no second copy', async () => {
   const program = `const again = await import('./one.mjs?again')

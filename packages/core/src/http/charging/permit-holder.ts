@@ -6,6 +6,7 @@ import { getOrInsert } from '../../util/get-or-insert.js'
 import { isThenable } from '../../util/thenable.js'
 import type { Timing } from '../../util/timing.js'
 import { PARTS, type Verdict } from '../../verdict/verdict.js'
+import { noteHeld } from '../headers/sent-wait.js'
 
 /** Holds the permits that requests of one guard take. */
 export interface PermitHolder {
@@ -25,7 +26,17 @@ export type HoldPermits = (
   limits: readonly Limit[],
   limiter: PermitLimiter,
   timing: Timing,
+  notes: PermitNotes,
 ) => PermitHolder
+
+/**
+ * Where a holder notes what it does. Those of the guard's copy of the core: a limit may be older, where a development server has loaded
+ * the core again.
+ */
+export interface PermitNotes {
+  readonly holding: (response: RawResponse, held: HeldPermits) => void
+  readonly heldFor: (verdict: Verdict, ms: number) => void
+}
 
 /** Whether the result of a handler shows that it is done. If not, it is done when it sends the response. */
 export type IsDone = (result: unknown) => boolean | Promise<boolean>
@@ -46,14 +57,15 @@ export function permitsFor<Request>(
 ): PermitHolder | undefined {
   const limits = limiter.limits.filter(({ unit }) => arePermits(unit))
   const [first] = limits
-  return first && (first.holdPermits as HoldPermits)(where, limits, limiter as PermitLimiter, timing)
+  return first && (first.holdPermits as HoldPermits)(where, limits, limiter as PermitLimiter, timing, PERMIT_NOTES)
 }
 
 const heldBy = new WeakMap<RawResponse, HeldPermits[]>()
 
-/** Notes that a request holds permits. */
-export function noteHolding(response: RawResponse, held: HeldPermits): void {
-  getOrInsert(heldBy, response, () => []).push(held)
+/** The notes of this copy. */
+export const PERMIT_NOTES: PermitNotes = {
+  holding: (response, held) => void getOrInsert(heldBy, response, () => []).push(held),
+  heldFor: noteHeld,
 }
 
 /**

@@ -4,7 +4,6 @@ import { outsideRequests } from '../../util/outside-requests.js'
 import { LONGEST_TIMER_MS } from '../../util/pause.js'
 import { PROCESS_TIMING, type Timer, type Timing } from '../../util/timing.js'
 import type { Verdict } from '../../verdict/verdict.js'
-import { noteHeld } from '../headers/sent-wait.js'
 import { watchHandler } from '../response/handler-end.js'
 import { wasRejectedUnread } from '../response/rejected-unread.js'
 import { abortResponse, http2Stream, sentBytes } from '../response/sent-bytes.js'
@@ -15,9 +14,10 @@ import {
   type HeldPermits,
   type HoldPermits,
   type IsDone,
-  noteHolding,
+  PERMIT_NOTES,
   type PermitHolder,
   type PermitLimiter,
+  type PermitNotes,
 } from './permit-holder.js'
 
 /** Times in milliseconds. */
@@ -30,6 +30,8 @@ export interface PermitTimes {
   readonly maxHoldMs: number
   /** Of renewals. @default that of the process */
   readonly timing?: Timing
+  /** @default those of this copy of the core */
+  readonly notes?: PermitNotes
 }
 
 /** The permits that one verdict took for one request. */
@@ -69,7 +71,7 @@ class Held implements HeldPermits {
 }
 
 /** Makes the holder of the permits that limits of one limiter count. */
-export const holdPermits: HoldPermits = (where, limits, limiter, timing) => {
+export const holdPermits: HoldPermits = (where, limits, limiter, timing, notes) => {
   const ttls = limits.map(({ window }) => Number(window))
   // Checked again: a copy of a limit may have been changed.
   const maxHolds = limits.map(({ maxHold }) => durationMs(where, 'maxHold', maxHold))
@@ -78,6 +80,7 @@ export const holdPermits: HoldPermits = (where, limits, limiter, timing) => {
     longestTtlMs: Math.max(...ttls),
     maxHoldMs: Math.min(...maxHolds),
     timing,
+    notes,
   })
 }
 
@@ -94,12 +97,14 @@ export class Permits implements PermitHolder {
   readonly #held = new Set<Held>()
   #timer: Timer | undefined
   readonly #timing: Timing
+  readonly #notes: PermitNotes
 
   constructor(
     limiter: PermitLimiter,
-    { shortestTtlMs, longestTtlMs, maxHoldMs, timing = PROCESS_TIMING }: PermitTimes,
+    { shortestTtlMs, longestTtlMs, maxHoldMs, timing = PROCESS_TIMING, notes = PERMIT_NOTES }: PermitTimes,
   ) {
     this.#timing = timing
+    this.#notes = notes
     this.#limiter = limiter
     this.#tickMs = Math.min(Math.max(1, Math.floor(shortestTtlMs / 3)), LONGEST_TIMER_MS)
     // The first tick may follow at once after the start of its interval.
@@ -111,7 +116,7 @@ export class Permits implements PermitHolder {
     const held = new Held(this, verdict, response, this.#timing.now())
     this.#held.add(held)
     this.#timer ??= outsideRequests(() => this.#timing.setInterval(() => this.tick(), this.#tickMs).unref())
-    noteHolding(response, held)
+    this.#notes.holding(response, held)
     watchHandler(response)
     // Watched before the handler accepts it.
     upgradeOf(response)
@@ -145,7 +150,7 @@ export class Permits implements PermitHolder {
 
   async release(held: Held): Promise<void> {
     if (!this.#forget(held)) return
-    noteHeld(held.verdict, this.#timing.now() - held.sinceMs)
+    this.#notes.heldFor(held.verdict, this.#timing.now() - held.sinceMs)
     await this.#limiter.release(held.verdict).catch(ignoreFailure)
   }
 
