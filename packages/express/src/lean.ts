@@ -20,7 +20,7 @@ export type LeanRateLimitHandler<Features extends readonly LeanFeature[]> = Requ
   readonly limiter: LeanLimiter<Request | string | IdentityByKind, NamesOf<Features>>
 }
 
-/** What `withFeatures` returns: `rateLimit`, `createLimiter` and `memoryStore` with these features. */
+/** The functions that `withFeatures` returns, with these features. */
 export interface LeanExpress<Features extends readonly LeanFeature[]> extends Lean<Features> {
   /** As `rateLimit` of `@sluice/express`, with these features. */
   rateLimit(

@@ -21,7 +21,7 @@ export interface LeanRateLimitHook<Features extends readonly LeanFeature[]> {
   readonly limiter: LeanLimiter<FastifyRequest | string | IdentityByKind, NamesOf<Features>>
 }
 
-/** What `withFeatures` returns: `rateLimit`, `createLimiter` and `memoryStore` with these features. */
+/** The functions that `withFeatures` returns, with these features. */
 export interface LeanFastify<Features extends readonly LeanFeature[]> extends Lean<Features> {
   /** A hook, not a plugin: `app.addHook('onRequest', rateLimit({ … }))`, or of one route. */
   rateLimit(

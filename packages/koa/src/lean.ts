@@ -20,7 +20,7 @@ export type LeanRateLimitMiddleware<Features extends readonly LeanFeature[]> = M
   readonly limiter: LeanLimiter<Context | string | IdentityByKind, NamesOf<Features>>
 }
 
-/** What `withFeatures` returns: `rateLimit`, `createLimiter` and `memoryStore` with these features. */
+/** The functions that `withFeatures` returns, with these features. */
 export interface LeanKoa<Features extends readonly LeanFeature[]> extends Lean<Features> {
   /** As `rateLimit` of `@sluice/koa`, with these features. */
   rateLimit(

@@ -46,7 +46,7 @@ interface AddedMethods<Subject> {
   meters: unknown
 }
 
-/** What all of these features add. */
+/** The additions of all of these features. */
 type Of<Added, Names extends keyof Added> = [Names] extends [never]
   ? unknown
   : (Names extends keyof Added ? (added: Added[Names]) => void : never) extends (added: infer All) => void
@@ -81,7 +81,7 @@ export type LeanGuard<Request, Names extends FeatureName> = BasicGuard<Request> 
   readonly limiter: LeanLimiter<Request | string | IdentityByKind, Names>
 }
 
-/** What `withFeatures` returns. */
+/** The functions that `withFeatures` returns. */
 export interface Lean<Features extends readonly LeanFeature[]> {
   /** As `createLimiter` of `@sluice/core`, with these features. */
   createLimiter<Subject = string>(

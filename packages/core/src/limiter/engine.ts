@@ -44,7 +44,7 @@ import { isUnavailable, LocalFallback, type MakeStore, type UnavailableOptions }
 import type { LimiterEmitter, RequestPath } from './limiter-emitter.js'
 import { DECISION_OPTIONS, type DecisionOptions } from './options.js'
 
-/** What features may add to limiters, with or without HTTP. */
+/** A feature, as limiters see it: with or without HTTP. */
 export interface LimiterFeature extends PolicyFeature {
   /**
    * Adds itself to an engine, at the end of its construction: it may keep the engine, and not call it yet. Undefined where it has
@@ -63,7 +63,7 @@ export interface LimiterFeature extends PolicyFeature {
   readonly limiter?: <Subject>(basis: EarlyBasis<Subject>, options: object) => EarlyDecisions<Subject> | undefined
 }
 
-/** What a feature does in an engine. */
+/** The part of a feature in an engine. */
 export interface EnginePart {
   /** Adds its terms to the request of a decision that is no peek. */
   readonly complete?: (request: Writable<StoreRequest>, policy: Policy<never>, options: DecisionOptions) => void
@@ -77,12 +77,12 @@ export interface EnginePart {
   readonly room?: (request: StoreRequest | undefined) => void
 }
 
-/** What an entry of the package composes around engines. */
+/** The surroundings of engines, which an entry of the package composes. */
 export interface EngineComposition {
   readonly features: readonly LimiterFeature[]
   /** Makes the store of this process that decides during outages. */
   readonly localStore: MakeStore
-  /** What to do for options of features that are not there. @default none are missing */
+  /** The remedy for each option of a feature that is not there. @default none are missing */
   readonly absent?: Readonly<Record<string, string>>
 }
 
@@ -99,14 +99,14 @@ export class Engine<Subject> {
   readonly store: Store
   readonly emitter: LimiterEmitter
   readonly charges: ChargeLedger
-  /** What features have added. */
+  /** The parts that features have added. */
   readonly parts = new Parts()
   /** The time of its waits. */
   readonly timing: Timing
   readonly #fallback: LocalFallback
-  /** What users may give for a charge, where features add to that. */
+  /** The forms in which users may give a charge, where features add to that. */
   readonly chargeForm: string | undefined
-  /** What features do: of most policies, nothing. */
+  /** The functions of features: of most policies, none. */
   readonly #completing: readonly NonNullable<EnginePart['complete']>[]
   readonly #concluding: readonly NonNullable<EnginePart['concluded']>[]
   readonly #rooms: readonly NonNullable<EnginePart['room']>[]

@@ -33,7 +33,7 @@ import {
 import { adviseOnSetUp } from './set-up-advice.js'
 import { noteStoreInUse } from './stores-in-use.js'
 
-/** What an entry of the package composes around limiters: they know no feature, and get these. */
+/** The surroundings of limiters, which an entry of the package composes: they know no feature by name. */
 export interface Composition extends EngineComposition {
   /** Makes the store of a limiter that names none. */
   readonly defaultStore: () => Store
@@ -72,7 +72,7 @@ export function makeLimiterOf<Subject>(
   return { limiter, engine }
 }
 
-/** What a limiter has for the methods of features. */
+/** The inside of a limiter, for the methods of features. */
 export interface LimiterInside<Subject> {
   readonly subjects: Subjects<Subject>
   readonly engine: Engine<Subject>

@@ -2,7 +2,7 @@ import type { BanTerms, KeepTerms, Plan, RelaxedTerms, SharesTurns } from '../st
 import type { Parts } from '../util/parts.js'
 import type { Limit, Resolution } from './limits/limit.js'
 
-/** What features may add to policies. Policies know no feature: they get a list of these. */
+/** A feature, as policies see it. Policies know none by name: they get a list of these. */
 export interface PolicyFeature {
   /** The names of its options of a policy, which it checks in `policy`. */
   readonly policyOptions?: readonly string[]
@@ -21,15 +21,15 @@ export interface PolicyBasis {
   readonly where: string
   readonly name: string
   readonly limits: readonly Limit[]
-  /** The kinds of what it counts, each once. */
+  /** The kinds of identities that it counts, each once. */
   readonly kinds: readonly string[]
-  /** Which identity of its requests is of a kind: of the smallest groups, where it groups addresses in several ways. */
+  /** The index of the identity of a kind among those of its requests: of the smallest groups, where it groups addresses in several ways. */
   readonly identityOf: (kind: string) => number
   /** Where a feature keeps what it needs later. */
   readonly parts: Parts
 }
 
-/** What a feature changes in the plans of a policy. */
+/** The part of a feature in the plans of a policy. */
 export interface PolicyPart {
   /** Its terms of each plan. */
   readonly terms?: () => PlanTerms

@@ -6,7 +6,7 @@ import type { Store } from '../../store/store.js'
 import { wrongPolicy } from '../../util/errors.js'
 import { addFeature, type FeatureName } from './lean-feature.js'
 
-/** What a composition without a feature rejects, besides the feature's options. */
+/** The checks of a composition without a feature, besides those of the feature's options. */
 type Absence = LimiterFeature & Pick<GuardFeature, 'guard'>
 
 /** By the feature that is not there. */

@@ -4,7 +4,7 @@ import type { FeatureName, LeanFeature } from './lean-feature.js'
 import { leanComposition } from './with-features.js'
 
 /**
- * Makes the maker of guards behind `rateLimit` of adapters, with some features alone.
+ * Returns the function that makes the guard behind `rateLimit` of an adapter, with some features alone.
  *
  * @throws SluiceError `INVALID_POLICY`
  */

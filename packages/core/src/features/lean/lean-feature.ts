@@ -23,7 +23,7 @@ export const FEATURE_OF_METHOD = { acquire: 'queues', block: 'bans', unblock: 'b
 
 export type FeatureName = (typeof FEATURE_OF)[keyof typeof FEATURE_OF] | 'meters'
 
-/** What to do where a feature is missing. */
+/** The remedy where a feature is missing. */
 export function addFeature(name: FeatureName): string {
   return `add the feature: withFeatures(${name})`
 }

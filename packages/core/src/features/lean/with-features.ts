@@ -34,7 +34,7 @@ export function withFeatures<const Features extends readonly LeanFeature[]>(...f
   } as unknown as Lean<Features>
 }
 
-/** What the entries of adapters make their guards of. */
+/** The composition from which the entries of adapters make their guards. */
 export function leanComposition(given: readonly LeanFeature[]): GuardComposition {
   const features = inOrder(given)
   const present = new Set(features.map(({ name }) => name))

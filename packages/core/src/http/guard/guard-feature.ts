@@ -57,7 +57,7 @@ export interface GuardBasis<Request> {
 export type Step<Request> = (request: PassingRequest<Request>) => MaybePromise<Outcome | undefined>
 
 /**
- * What a feature does with the requests of a guard. The steps of all features are in the order of their list, within each of
+ * The part of a feature in a guard. The steps of all features are in the order of their list, within each of
  * three places: before the cost of a request is known, before the decision, and after it.
  */
 export interface GuardPart<Request> {
@@ -128,7 +128,7 @@ export interface Waits<Request> {
   readonly forTurn: (context: HttpContext<Request>, verdict: Verdict) => Promise<boolean>
 }
 
-/** What holds the charges of an admitted request until its outcome is known. */
+/** The holder of an admitted request's charges, until its outcome is known. */
 export interface HoldsCharges<Request> {
   readonly permits: PermitHolder | undefined
   readonly early: EarlyDecisions<Request> | undefined

@@ -30,7 +30,7 @@ import { invalidRequests } from './invalid.js'
 import { BASIC_RATE_LIMIT_OPTIONS, type BasicRateLimitOptions } from './options.js'
 import { RequestAdvice } from './request-advice.js'
 
-/** What an entry composes around guards. */
+/** The surroundings of guards, which an entry composes. */
 export interface GuardComposition extends Composition {
   readonly guards: readonly GuardFeature[]
 }
@@ -180,7 +180,7 @@ function decidingParts<Request>(
   }
 }
 
-/** What features do with the requests of a guard. Of what decides early, and of waits, the first one counts. */
+/** The functions of features for the requests of a guard. Of several that decide early, or that wait, the first one counts. */
 function hooksOf<Request>(features: readonly GuardPart<Request>[]) {
   return {
     features,
