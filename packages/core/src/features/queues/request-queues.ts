@@ -1,7 +1,7 @@
 import { requestCost } from '../../http/charging/cost.js'
 import { identitiesOf } from '../../http/guard/decider.js'
 import type { GuardBasis, InForce, PassingRequest, Waits } from '../../http/guard/guard-feature.js'
-import { type Outcome, SKIPPED } from '../../http/guard/outcome.js'
+import { isOutcome, type Outcome, SKIPPED } from '../../http/guard/outcome.js'
 import type { TurnOptions, TurnResult } from '../../http/responders/responder.js'
 import { listenTo } from '../../http/response/shared-listener.js'
 import { type HttpContext, isOver } from '../../request/context.js'
@@ -155,10 +155,6 @@ async function waitingBy<Request>(
   const identities = await identitiesOf(policy, context, anonymous)
   if (!identities) throw NOT_LIMITED
   return { choice, policy, identities, cost: requestCost(choice, units) }
-}
-
-function isOutcome(turn: Verdict | Outcome): turn is Outcome {
-  return Object.hasOwn(turn, 'proceed')
 }
 
 /** `signal` is aborted when the client leaves. Then the function rejects with `LEFT`, whatever the wait ends with. */

@@ -59,6 +59,10 @@ export function endIfAnswered({ context }: { readonly context: HttpContext<unkno
   return isDisabled(context.response) ? end(context) : undefined
 }
 
+export function isOutcome(turn: Verdict | Outcome): turn is Outcome {
+  return Object.hasOwn(turn, 'proceed')
+}
+
 /** The handler runs, and the limiter adds nothing. */
 export const SKIPPED: Outcome = Object.freeze({ ...ENDED, proceed: true })
 

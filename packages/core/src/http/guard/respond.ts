@@ -5,7 +5,7 @@ import { type Action, isLater } from '../responders/responder.js'
 import { waitWithClient } from '../response/wait.js'
 import type { Waits } from './guard-feature.js'
 import type { GuardedRequest } from './guarded-request.js'
-import type { Outcome } from './outcome.js'
+import { isOutcome, type Outcome } from './outcome.js'
 
 /**
  * Determines the ending of a request after its decision, and waits for its turn. Returns a promise only where it has to wait.
@@ -64,10 +64,6 @@ function refuse<Request>(request: GuardedRequest<Request>, refusal: Verdict): Ma
     if (hasLeft && known === 'gone') request.leave(refusal)
     else return carryOut(request, known, refusal, arrivedAt)
   })
-}
-
-function isOutcome(turn: Verdict | Outcome): turn is Outcome {
-  return Object.hasOwn(turn, 'proceed')
 }
 
 /** Applies a responder's ending. The limiter may have admitted the request while the responder waited. */
