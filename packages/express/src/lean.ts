@@ -1,15 +1,8 @@
 /** `@sluice/express/lean`: `rateLimit` with some features alone, for those who bundle. */
 
-import type { IdentityByKind, LimitForm } from '@sluice/core'
-import { leanGuards, refuseUncalled } from '@sluice/core/http'
-import {
-  type Lean,
-  type LeanFeature,
-  type LeanLimiter,
-  type LeanRateLimitOptions,
-  type NamesOf,
-  withFeatures as withFeaturesOfCore,
-} from '@sluice/core/lean'
+import type { IdentityByKind } from '@sluice/core'
+import { leanAdapter } from '@sluice/core/http'
+import type { LeanAdapter, LeanFeature, LeanLimiter, NamesOf } from '@sluice/core/lean'
 import type { Request, RequestHandler } from 'express'
 import { limitingExpress } from './rate-limit.js'
 
@@ -21,13 +14,11 @@ export type LeanRateLimitHandler<Features extends readonly LeanFeature[]> = Requ
 }
 
 /** The functions that `withFeatures` returns, with these features. */
-export interface LeanExpress<Features extends readonly LeanFeature[]> extends Lean<Features> {
-  /** As `rateLimit` of `@sluice/express`, with these features. */
-  rateLimit(
-    options: LeanRateLimitOptions<Request, NamesOf<Features>> & LimitForm,
-    ...uncalled: never[]
-  ): LeanRateLimitHandler<Features>
-}
+export type LeanExpress<Features extends readonly LeanFeature[]> = LeanAdapter<
+  Request,
+  Features,
+  LeanRateLimitHandler<Features>
+>
 
 /**
  * Limiters with some features alone.
@@ -38,12 +29,5 @@ export interface LeanExpress<Features extends readonly LeanFeature[]> extends Le
 export function withFeatures<const Features extends readonly LeanFeature[]>(
   ...features: Features
 ): LeanExpress<Features> {
-  const guardOf = leanGuards<Request, NamesOf<Features>>(features)
-  return {
-    ...withFeaturesOfCore(...features),
-    rateLimit(options, ...uncalled) {
-      refuseUncalled('rateLimit({ limit: 100, window: "1m" })', uncalled)
-      return limitingExpress(guardOf(options))
-    },
-  }
+  return leanAdapter<Request, Features, LeanRateLimitHandler<Features>>(features, limitingExpress)
 }

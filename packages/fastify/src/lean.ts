@@ -1,15 +1,8 @@
 /** `@sluice/fastify/lean`: `rateLimit` as a hook, with some features alone, for those who bundle. */
 
-import type { IdentityByKind, LimitForm } from '@sluice/core'
-import { leanGuards, refuseUncalled } from '@sluice/core/http'
-import {
-  type Lean,
-  type LeanFeature,
-  type LeanLimiter,
-  type LeanRateLimitOptions,
-  type NamesOf,
-  withFeatures as withFeaturesOfCore,
-} from '@sluice/core/lean'
+import type { IdentityByKind } from '@sluice/core'
+import { leanAdapter } from '@sluice/core/http'
+import type { LeanAdapter, LeanFeature, LeanLimiter, NamesOf } from '@sluice/core/lean'
 import type { FastifyReply, FastifyRequest, HookHandlerDoneFunction } from 'fastify'
 import { limitingFastify } from './hook.js'
 
@@ -22,13 +15,11 @@ export interface LeanRateLimitHook<Features extends readonly LeanFeature[]> {
 }
 
 /** The functions that `withFeatures` returns, with these features. */
-export interface LeanFastify<Features extends readonly LeanFeature[]> extends Lean<Features> {
-  /** A hook, not a plugin: `app.addHook('onRequest', rateLimit({ … }))`, or of one route. */
-  rateLimit(
-    options: LeanRateLimitOptions<FastifyRequest, NamesOf<Features>> & LimitForm,
-    ...uncalled: never[]
-  ): LeanRateLimitHook<Features>
-}
+export type LeanFastify<Features extends readonly LeanFeature[]> = LeanAdapter<
+  FastifyRequest,
+  Features,
+  LeanRateLimitHook<Features>
+>
 
 /**
  * Limiters with some features alone.
@@ -39,12 +30,5 @@ export interface LeanFastify<Features extends readonly LeanFeature[]> extends Le
 export function withFeatures<const Features extends readonly LeanFeature[]>(
   ...features: Features
 ): LeanFastify<Features> {
-  const guardOf = leanGuards<FastifyRequest, NamesOf<Features>>(features)
-  return {
-    ...withFeaturesOfCore(...features),
-    rateLimit(options, ...uncalled) {
-      refuseUncalled('rateLimit({ limit: 100, window: "1m" })', uncalled)
-      return limitingFastify(guardOf(options))
-    },
-  }
+  return leanAdapter<FastifyRequest, Features, LeanRateLimitHook<Features>>(features, limitingFastify)
 }

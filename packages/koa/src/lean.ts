@@ -1,15 +1,8 @@
 /** `@sluice/koa/lean`: `rateLimit` with some features alone, for those who bundle. */
 
-import type { IdentityByKind, LimitForm } from '@sluice/core'
-import { leanGuards, refuseUncalled } from '@sluice/core/http'
-import {
-  type Lean,
-  type LeanFeature,
-  type LeanLimiter,
-  type LeanRateLimitOptions,
-  type NamesOf,
-  withFeatures as withFeaturesOfCore,
-} from '@sluice/core/lean'
+import type { IdentityByKind } from '@sluice/core'
+import { leanAdapter } from '@sluice/core/http'
+import type { LeanAdapter, LeanFeature, LeanLimiter, NamesOf } from '@sluice/core/lean'
 import type { Context, Middleware } from 'koa'
 import { limitingKoa } from './rate-limit.js'
 
@@ -21,13 +14,11 @@ export type LeanRateLimitMiddleware<Features extends readonly LeanFeature[]> = M
 }
 
 /** The functions that `withFeatures` returns, with these features. */
-export interface LeanKoa<Features extends readonly LeanFeature[]> extends Lean<Features> {
-  /** As `rateLimit` of `@sluice/koa`, with these features. */
-  rateLimit(
-    options: LeanRateLimitOptions<Context, NamesOf<Features>> & LimitForm,
-    ...uncalled: never[]
-  ): LeanRateLimitMiddleware<Features>
-}
+export type LeanKoa<Features extends readonly LeanFeature[]> = LeanAdapter<
+  Context,
+  Features,
+  LeanRateLimitMiddleware<Features>
+>
 
 /**
  * Limiters with some features alone.
@@ -36,12 +27,5 @@ export interface LeanKoa<Features extends readonly LeanFeature[]> extends Lean<F
  * @throws SluiceError `INVALID_POLICY`
  */
 export function withFeatures<const Features extends readonly LeanFeature[]>(...features: Features): LeanKoa<Features> {
-  const guardOf = leanGuards<Context, NamesOf<Features>>(features)
-  return {
-    ...withFeaturesOfCore(...features),
-    rateLimit(options, ...uncalled) {
-      refuseUncalled('rateLimit({ limit: 100, window: "1m" })', uncalled)
-      return limitingKoa(guardOf(options))
-    },
-  }
+  return leanAdapter<Context, Features, LeanRateLimitMiddleware<Features>>(features, limitingKoa)
 }

@@ -5,7 +5,7 @@
 
 export { createGuard, type Guard } from '../features/composed.js'
 export { type InheritingOptions, inheritOptions } from '../features/inherit-options.js'
-export { leanGuards } from '../features/lean/guard.js'
+export { leanAdapter } from '../features/lean/adapter.js'
 export { decoratorFor, type HandlerDecorator } from '../features/method-decorator.js'
 export { RATE_LIMIT_OPTIONS } from '../features/options.js'
 export { type Enforcing, enforce } from '../http/adapter/enforce.js'

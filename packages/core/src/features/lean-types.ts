@@ -90,3 +90,9 @@ export interface Lean<Features extends readonly LeanFeature[]> {
   /** As `memoryStore` of `@sluice/core`, with these features. `redisStore` is the same for all. */
   memoryStore(options?: LeanStoreOptions): Store
 }
+
+/** The functions that `withFeatures` of an adapter returns, with these features. `Limiting`: its middleware or hook. */
+export interface LeanAdapter<Request, Features extends readonly LeanFeature[], Limiting> extends Lean<Features> {
+  /** As `rateLimit` of the adapter, with these features. For Fastify a hook, not a plugin. */
+  rateLimit(options: LeanRateLimitOptions<Request, NamesOf<Features>> & LimitForm, ...uncalled: never[]): Limiting
+}

@@ -1,5 +1,5 @@
 import type { GuardComposition } from '../../http/guard/parts.js'
-import { BasicLimiter, makeLimiterOf } from '../../limiter/limiter.js'
+import { BasicLimiter, type Composition, makeLimiterOf } from '../../limiter/limiter.js'
 import { wrongPolicy } from '../../util/errors.js'
 import { propertiesOf, propertyOf } from '../../util/property-of.js'
 import type { Lean } from '../lean-types.js'
@@ -27,16 +27,23 @@ const ORDER: readonly FeatureName[] = [
  * @throws SluiceError `INVALID_POLICY`
  */
 export function withFeatures<const Features extends readonly LeanFeature[]>(...features: Features): Lean<Features> {
-  const composition = leanComposition(features)
+  const all = inOrder(features)
+  return leanOf<Features>(all, leanComposition(all))
+}
+
+/** The functions of a composition without HTTP. */
+export function leanOf<Features extends readonly LeanFeature[]>(
+  features: readonly LeanFeature[],
+  composition: Composition,
+): Lean<Features> {
   return {
     createLimiter: (options: object) => makeLimiterOf(options as never, composition).limiter,
-    memoryStore: (options: LeanStoreOptions = {}) => leanStore(inOrder(features), options),
+    memoryStore: (options: LeanStoreOptions = {}) => leanStore(features, options),
   } as unknown as Lean<Features>
 }
 
-/** The composition from which the entries of adapters make their guards. */
-export function leanComposition(given: readonly LeanFeature[]): GuardComposition {
-  const features = inOrder(given)
+/** The composition of features, which are in order. */
+export function leanComposition(features: readonly LeanFeature[]): GuardComposition {
   const present = new Set(features.map(({ name }) => name))
   const absent = ORDER.filter((name) => !present.has(name))
   const absences = absent.flatMap((name) => propertyOf(ABSENT, name) ?? [])
@@ -54,7 +61,8 @@ export function leanComposition(given: readonly LeanFeature[]): GuardComposition
   }
 }
 
-function inOrder(features: readonly LeanFeature[]): readonly LeanFeature[] {
+/** @throws SluiceError `INVALID_POLICY` for what is no feature */
+export function inOrder(features: readonly LeanFeature[]): readonly LeanFeature[] {
   for (const feature of features) {
     if (!ORDER.includes(feature?.name))
       wrongPolicy('withFeatures: expected features, such as bans of @sluice/core/features')
