@@ -196,7 +196,7 @@ export class Count {
     return this.#leased > 0
   }
 
-  /** All charges, and the units that processes have taken and nobody has spent, be it before a debt. */
+  /** All charges, and the units that processes have taken and not spent, be it before a debt. */
   #mostAt(now: number): readonly Charge[] {
     const charges = this.charges('most')
     return this.#leased > 0 ? [...charges, { at: now, cost: this.#leased, isDebt: true as const }] : charges

@@ -281,7 +281,7 @@ class Player {
     } else if (event.do === 'meter') await this.#stream(event, held, verdict)
   }
 
-  /** What is left of the limits of a request. */
+  /** The units that the limits of a request have left. */
   async #peekAt({ request }: Admitted): Promise<void> {
     const cost = limitsOf(this.#of.policies[0] as PolicyOf).some(({ unit }) => unit) ? {} : 1
     await this.#peek({ ...request, cost })

@@ -1,6 +1,6 @@
 /**
  * `@sluice/core/features`: the features of limiters one by one, for `withFeatures` of `@sluice/core/lean` and of adapters. Their
- * parts are internal: nobody else may make one.
+ * parts are internal.
  */
 
 export { bans } from '../features/bans/lean.js'

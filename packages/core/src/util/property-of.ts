@@ -6,7 +6,7 @@ export function propertyOf<Given extends object, Name extends keyof Given & stri
   given: Given,
   name: Name,
 ): Given[Name] | undefined {
-  // Nearly always nobody else's: one look-up in `given` in place of two.
+  // Nearly always absent there: one look-up in `given` in place of two.
   return !(name in Object.prototype) || isPropertyOf(given, name) ? given[name] : undefined
 }
 

@@ -28,7 +28,7 @@ export function addFeature(name: FeatureName): string {
   return `add the feature: withFeatures(${name})`
 }
 
-/** A feature for `withFeatures`. Its parts are internal, and change with any version: nobody else may make one. */
+/** A feature for `withFeatures`. Its parts are internal, and change with any version. */
 export interface LeanFeature<Name extends FeatureName = FeatureName> {
   readonly name: Name
   /** @internal */
