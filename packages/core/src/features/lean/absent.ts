@@ -1,7 +1,7 @@
 import type { GuardFeature } from '../../http/guard/guard-feature.js'
 import type { LimiterFeature } from '../../limiter/engine.js'
 import type { PolicyBasis } from '../../policy/policy-feature.js'
-import { LISTS } from '../../store/list.js'
+import { givenLists } from '../../store/list.js'
 import type { Store } from '../../store/store.js'
 import { wrongPolicy } from '../../util/errors.js'
 import { addFeature, type FeatureName } from './lean-feature.js'
@@ -28,7 +28,7 @@ export const ABSENT: Readonly<Partial<Record<FeatureName, Absence>>> = {
 }
 
 function refuseLists(where: string, store: Store): undefined {
-  if (store[LISTS]?.given) wrongPolicy(`${where}: store: it has lists: ${addFeature('lists')}`)
+  if (givenLists(store)) wrongPolicy(`${where}: store: it has lists: ${addFeature('lists')}`)
 }
 
 function refuseUnit(where: string, limits: PolicyBasis['limits'], unit: string, feature: FeatureName): undefined {
