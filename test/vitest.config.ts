@@ -9,8 +9,8 @@ const QUICK = ['unit', 'contract', 'http']
 /**
  * Files with a worker of their own, as they load a package again, inspect all timers, warnings, stores or memory of their process, fake its
  * timers, by which stores that earlier files left would go on, or change V8 flags. All other files share workers: loading
- * the same modules again costs a second or two of computing per worker. `http/nest/apollo` is alone as Nest found no
- * HttpAdapterHost for its GraphQL in some shared workers; which earlier files cause that is unknown.
+ * the same modules again costs a second or two of computing per worker. `http/nest` is alone as Nest found no
+ * HttpAdapterHost or ModuleRef in some shared workers; which earlier files cause that is unknown.
  */
 const ALONE = [
   'cli/serve/metrics.test.ts',
@@ -29,7 +29,7 @@ const ALONE = [
   'deep/interleavings/turns.test.ts',
   'http/clients.test.ts',
   'http/events.test.ts',
-  'http/nest/apollo.test.ts',
+  'http/nest/',
   'http/slow-stream.test.ts',
   'metrics/',
   'packages/docs/documents.test.ts',
