@@ -11,6 +11,7 @@ import {
   list,
   memoryStore,
   queue,
+  type Responder,
   SluiceError,
   slidingLog,
   type Verdict,
@@ -128,6 +129,19 @@ describe('what needs a feature that is not there', () => {
 
   test('a responder that queues', () => {
     expect(makeGuard({ respond: queue() })).toThrow('respond: queue: add the feature: withFeatures(queues)')
+  })
+
+  test('a responder of your own that waits', async () => {
+    const respond: Responder = (refused) =>
+      refused.waitTurn({ maxWaitMs: 1, headStartMs: 0 }).then(
+        () => 'proceed',
+        (error) => ({ status: 429, headers: [], body: String(error), showsQuota: false }),
+      )
+    const app = express().use(rateLimit({ ...some, respond }), (_req, res) => void res.send('welcome'))
+    const url = await listening(app)
+    expect(await statusOf(url)).toBe(200)
+    const refused = await fetch(url)
+    expect(await refused.text()).toContain('respond: waitTurn: add the feature: withFeatures(queues)')
   })
 
   test.each([

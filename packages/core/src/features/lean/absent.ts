@@ -19,8 +19,11 @@ export const ABSENT: Readonly<Partial<Record<FeatureName, Absence>>> = {
   queues: {
     policy: refuseQueueing,
     guard({ where, responders }) {
-      if (responders.queues) wrongPolicy(`${where}: respond: queue: ${addFeature('queues')}`)
-      return undefined
+      const refuse = (what: string) => wrongPolicy(`${where}: respond: ${what}: ${addFeature('queues')}`)
+      if (responders.queues) refuse('queue')
+      // A responder of the user's own may wait without saying so. No limit books a turn, as the policy is rejected.
+      const wait = async () => refuse('waitTurn')
+      return { waits: { areBefore: () => false, inQueue: wait, forTurn: wait } }
     },
   },
   outcomes: { policy: ({ where, limits }) => refuseUnit(where, limits, 'content-bytes', 'outcomes') },
