@@ -5,6 +5,9 @@ import { codeLinesOf } from './code-lines.js'
 import { root } from './project.js'
 import { ROOMS } from './rooms.js'
 
+const PORT = join(root, 'packages/core/src/store/store.ts')
+/** How many members `Store` has by name: what every store may have. */
+const PORT_MEMBERS = 10
 const FOLDER = join(root, 'packages/core/src/features')
 /** What makes compositions of features, and is none. */
 const NO_FEATURE = 'lean'
@@ -49,4 +52,21 @@ export function problemsOfFeatures(page, features) {
       ...(row?.[1] === expected ? [] : [`features/${name}: expected a row that ends with | ${expected} |`]),
     ]
   })
+}
+
+/**
+ * The members of the port that are none of every store's. A feature's part has a symbol, so that the port does not grow with
+ * features.
+ *
+ * @param {string} text of the file of the port
+ * @returns {string[]}
+ */
+export function problemsOfPort(text = readFileSync(PORT, 'utf8')) {
+  const body = /^export interface Store \{\n([\s\S]*?)^\}/m.exec(text)?.[1] ?? ''
+  const members = [...body.matchAll(/^ {2}(?:readonly )?(\w+)\??[:(<]/gm)].map(([, name]) => name)
+  if (members.length === PORT_MEMBERS) return []
+  return [
+    `store/store.ts: Store has ${members.length} members by name, expected ${PORT_MEMBERS}: ${members.join(', ')}.`,
+    '  What a feature needs of a store is a part of it, found by a symbol: readonly [BANS]?: StoreBans',
+  ]
 }

@@ -9,7 +9,7 @@ import { patternsIn, problemOfPattern } from '../../scripts/check-patterns.js'
 import { problemsOfSizes, sizesIn } from '../../scripts/check-sizes.js'
 import { codeLinesIn } from '../../scripts/lib/code-lines.js'
 import { problemsOfCompletions } from '../../scripts/lib/editor.js'
-import { problemsOfFeatures } from '../../scripts/lib/features.js'
+import { problemsOfFeatures, problemsOfPort } from '../../scripts/lib/features.js'
 import { missingNames } from '../../scripts/lib/named-code.js'
 import { withUndefined } from '../../scripts/lib/optional-fields.js'
 import { requireNode } from '../../scripts/lib/project.js'
@@ -49,6 +49,16 @@ test('a feature without its row, without a list, or with other imports is a prob
   expect(problemsOfFeatures('| `bans` | bans | – |', [{ ...bans, lists: [] }])).toEqual([
     'features/bans: no list has it',
     'features/bans: expected a row that ends with | lists |',
+  ])
+})
+
+test('a further member of the port of stores is a problem, and a part by its symbol is none', () => {
+  const members = Array.from({ length: 10 }, (_, i) => `  /** Doc. */\n  member${i}?(): void\n`).join('')
+  const port = (more: string) => `export interface Store {\n${members}${more}}\n`
+  expect(problemsOfPort(port('  readonly [BANS]?: StoreBans\n'))).toEqual([])
+  expect(problemsOfPort(port('  offenders?<Name>(name: Name): void\n'))).toEqual([
+    expect.stringMatching(/Store has 11 members by name, expected 10: member0, .*, offenders\./),
+    expect.stringContaining('found by a symbol'),
   ])
 })
 
