@@ -1,4 +1,4 @@
-// Which folder of a package may import which others: `npm run build:rooms` makes the rules of biome.json from this table.
+// Which folder of a package may import which others, and which package what from outside: `npm run check:rooms` enforces it.
 
 /**
  * @typedef {object} Rooms the folders of a package's `src`, or of a room; files beside them import from any
@@ -6,7 +6,8 @@
  * @property {Record<string, Rooms>} [inner] folders within rooms
  * @property {readonly string[]} [pure] rooms whose files import each other alone
  * @property {boolean} [isBelow] whether the files beside the rooms import these, and never the other way round
- * @property {readonly string[]} [entries] folders that import from any, and that no file imports
+ * @property {readonly string[]} [entries] folders that import from any, and that no room imports
+ * @property {Record<string, string>} [why] others may not import a room
  */
 
 /** Up to the limiter. */
@@ -17,6 +18,11 @@ export const ROOMS = {
   core: {
     entries: ['entries'],
     pure: ['kernels'],
+    why: {
+      features: 'The core works without any feature: entries compose them.',
+      http: 'Limiters also decide where there is no HTTP.',
+      redis: 'Programs without Redis load nothing of it.',
+    },
     rooms: {
       util: [],
       kernels: [],
@@ -32,7 +38,6 @@ export const ROOMS = {
       http: [...ENGINE, 'limiter'],
       metrics: ['util', 'store', 'policy', 'verdict', 'limiter'],
       logging: ['util', 'store', 'verdict', 'limiter'],
-      // Above all of these: the core imports no feature.
       features: [...ENGINE, 'kernels', 'blocks', 'redis', 'limiter', 'http', 'metrics'],
     },
     inner: {

@@ -2,10 +2,10 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { rulesOf } from '../../scripts/build-rooms.js'
 import { problemsOfBundles, problemsOfKinds } from '../../scripts/check-bundles.js'
 import { problemsOfContents, problemsOfErrors, problemsOfTypes } from '../../scripts/check-packages.js'
 import { patternsIn, problemOfPattern } from '../../scripts/check-patterns.js'
+import { problemInside, problemOf, problemsOfImports, problemsOfTable } from '../../scripts/check-rooms.js'
 import { problemsOfSizes, sizesIn } from '../../scripts/check-sizes.js'
 import { codeLinesIn } from '../../scripts/lib/code-lines.js'
 import { problemsOfCompletions } from '../../scripts/lib/editor.js'
@@ -317,35 +317,76 @@ const made = function () {}
   })
 })
 
-describe('the rules of rooms', () => {
-  const framework = { group: ['express'], message: 'no framework' }
-  const groups = (rules: object[]) =>
-    (rules as ReturnType<typeof rulesOf> as { includes: string[]; linter: Linter }[]).map(({ includes, linter }) => [
-      includes[0],
-      linter.rules.style.noRestrictedImports.options.patterns.map(({ group }) => group.join(' ')),
-    ])
-  interface Linter {
-    rules: { style: { noRestrictedImports: { options: { patterns: { group: string[] }[] } } } }
+describe('rooms', () => {
+  const table = {
+    entries: ['entries'],
+    pure: ['kernels'],
+    rooms: { kernels: [], base: ['kernels'], top: ['base'] },
+    inner: { top: { isBelow: true, rooms: { low: [], high: ['low'] } } },
+    why: { top: 'It stands above.' },
   }
 
-  test('the rules of rooms forbid rooms that are not named, also to rooms within a room', () => {
-    const inner = { top: { isBelow: true, rooms: { low: [], high: ['low'] } } }
-    const table = { entries: ['entries'], rooms: { base: [], top: ['base'] }, inner }
-    expect(groups(rulesOf('src', table, [framework]))).toEqual([
-      ['src/base/**', ['express', '**/{top,entries}/**']],
-      ['src/top/**', ['express', '**/{entries}/**']],
-      ['src/top/low/**', ['express', '**/{entries}/**', '../*.js **/{high}/**']],
-      ['src/top/high/**', ['express', '**/{entries}/**', '../*.js']],
+  test.each([
+    ['top/a.ts', 'base/b.js'],
+    ['top/low/a.ts', 'base/b.js'],
+    ['top/high/a.ts', 'top/low/b.js'],
+    ['top/a.ts', 'top/high/b.js'],
+    ['entries/a.ts', 'top/high/b.js'],
+    ['a.ts', 'top/high/b.js'],
+    ['kernels/a.ts', 'kernels/b.js'],
+  ])('%s may import %s', (from, to) => {
+    expect(problemInside('core', table, from, to)).toBeUndefined()
+  })
+
+  test.each([
+    ['base/a.ts', 'top/b.js', 'core/base imports core/top; it may import core/kernels. It stands above.'],
+    ['kernels/a.ts', 'base/b.js', 'core/kernels imports core/base; it may import no other folder.'],
+    ['kernels/a.ts', 'b.js', 'core/kernels imports b.js, a file beside it; it may import no other folder.'],
+    ['top/low/a.ts', 'top/high/b.js', 'core/top/low imports core/top/high; it may import no other folder.'],
+    ['top/high/deep/a.ts', 'top/b.js', 'core/top/high imports b.js, a file beside it; it may import core/top/low.'],
+    ['top/a.ts', 'entries/b.js', 'core/top imports core/entries; it may import core/base. Entries compose all else.'],
+  ])('%s may not import %s', (from, to, problem) => {
+    expect(problemInside('core', table, from, to)).toBe(problem)
+  })
+
+  test.each([
+    ['packages/core/src/kernels/a.ts', 'node:fs', 'it is pure'],
+    ['packages/core/src/redis/a.ts', 'ioredis/built', 'never express, koa'],
+    ['packages/koa/src/a.ts', '@sluice/core/internal', 'An adapter is glue'],
+    ['packages/koa/src/a.ts', '../../core/src/index.js', 'packages import others by their names'],
+  ])('%s may not import %s', (file, imported, problem) => {
+    expect(problemOf(file, imported)).toContain(problem)
+  })
+
+  test.each([
+    ['packages/core/src/redis/a.ts', 'node:fs'],
+    ['packages/koa/src/a.ts', 'koa'],
+    ['packages/koa/src/a.ts', '@sluice/core/http'],
+  ])('%s may import %s', (file, imported) => {
+    expect(problemOf(file, imported)).toBeUndefined()
+  })
+
+  test('each import of a file is checked, with its line: types, dynamic ones and what is exported again', () => {
+    const wrong = '../http/guard/guard.js'
+    const text = [
+      `// import '${wrong}'`,
+      `import type { A } from '${wrong}'`,
+      `export * from '${wrong}'`,
+      `const b = import('${wrong}')`,
+      `let c: import('${wrong}').C`,
+      `declare module '${wrong}' {}`,
+      `import { d } from '../util/d.js'`,
+    ].join('\n')
+    const lines = problemsOfImports('packages/core/src/limiter/a.ts', text).map((problem) => problem.split(':')[1])
+    expect(lines).toEqual(['2', '3', '4', '5'])
+  })
+
+  test('a room that is not there, and a folder without a room, are problems of the table', () => {
+    const folders = (folder: string) => (folder === 'src' ? ['base', 'other'] : [])
+    expect(problemsOfTable('src', { rooms: { base: ['bass'] } }, folders)).toEqual([
+      'src/base: there is no room bass beside it',
+      'src/other: scripts/lib/rooms.js does not say what it may import',
     ])
-  })
-
-  test('the rules of rooms leave a pure room only itself', () => {
-    const table = { pure: ['kernels'], rooms: { kernels: [], other: ['kernels'] } }
-    expect(groups(rulesOf('src', table, [framework]))[0]).toEqual(['src/kernels/**', ['** !./*']])
-  })
-
-  test('the rules of rooms reject the name of an unknown room', () => {
-    expect(() => rulesOf('src', { rooms: { base: ['bass'] } }, [])).toThrow('src/base: there is no room bass beside it')
   })
 })
 
