@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import { extname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { chromium } from 'playwright-core'
-import { chromiumPath } from '../scripts/ensure-chromium.js'
+import { chromiumPath } from '../scripts/programs.js'
 import { brokenRules } from './accessibility.js'
 import { SEARCHES } from './searches.js'
 
@@ -25,7 +25,7 @@ const TABS = 4
 const pictures = process.argv[2]
 const problems = []
 const executablePath = chromiumPath()
-if (!executablePath) throw new Error('no Chromium: node scripts/ensure-chromium.js, or set CHROMIUM')
+if (!executablePath) throw new Error('no Chromium: node scripts/programs.js chromium, or set CHROMIUM')
 if (!existsSync(join(DIST, 'index.html'))) throw new Error('no site: npm run docs:build')
 if (pictures) mkdirSync(pictures, { recursive: true })
 

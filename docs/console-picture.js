@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { chromium } from 'playwright-core'
-import { chromiumPath } from '../scripts/ensure-chromium.js'
+import { chromiumPath } from '../scripts/programs.js'
 
 const TARGET = fileURLToPath(new URL('pictures/console.webp', import.meta.url))
 const DEMO = fileURLToPath(new URL('../examples/demo/main.js', import.meta.url))
@@ -13,7 +13,7 @@ const SIZE = { width: 1280, height: 1010 }
 const TRAFFIC_MS = 43_000
 
 const executablePath = chromiumPath()
-if (!executablePath) throw new Error('no Chromium: node scripts/ensure-chromium.js, or set CHROMIUM')
+if (!executablePath) throw new Error('no Chromium: node scripts/programs.js chromium, or set CHROMIUM')
 const demo = spawn(process.execPath, [DEMO], {
   stdio: ['ignore', 'pipe', 'inherit'],
   env: { ...process.env, PORT: '3900' },

@@ -4,13 +4,13 @@
 import { cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { join } from 'node:path'
-import { ensureRedis } from './ensure-redis.js'
 import { bundleBy, bundlers } from './lib/bundlers.js'
 import { freePort } from './lib/ports.js'
 import { root } from './lib/project.js'
 import { run, whenStarted } from './lib/run.js'
 import { startThrowawayRedis } from './lib/throwaway-redis.js'
 import { install, packAll, users } from './lib/users-project.js'
+import { ensureRedis } from './programs.js'
 
 const folder = join(root, '.tmp/bundlers')
 const project = join(folder, 'project')

@@ -5,10 +5,10 @@ import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { cpus, release, totalmem } from 'node:os'
 import { join } from 'node:path'
-import { ensureRedis } from './ensure-redis.js'
 import { pnpm } from './lib/pnpm.js'
 import { root } from './lib/project.js'
 import { run, whenStarted } from './lib/run.js'
+import { ensureRedis } from './programs.js'
 
 const REPORTS = join(root, '.tmp/chaos')
 const PAGE = join(root, 'test/deep/chaos/results.md')

@@ -1,12 +1,10 @@
 // `npm run deep`: all long checks in full, one after the other, some hours: npm run deep [-- <part> …]
 // Continues after a failure, and ends with a line for each part.
-import { ensureChromium } from './ensure-chromium.js'
-import { ensurePrograms } from './ensure-programs.js'
-import { tomcat } from './ensure-tomcat.js'
 import { besideBusyLoops } from './lib/busy-loops.js'
 import { whenStarted } from './lib/run.js'
 import { npmRun, takeAll } from './lib/steps.js'
 import { ensure } from './lib/system-program.js'
+import { PROGRAMS, programsOf } from './programs.js'
 
 /** @type {Record<string, import('./lib/steps.js').Step>} */
 const PARTS = {
@@ -69,9 +67,9 @@ await whenStarted(import.meta.url, async () => {
   const names = process.argv.slice(2)
   const unknown = names.find((name) => !Object.hasOwn(PARTS, name))
   if (unknown !== undefined) throw new Error(`there is no ${unknown}; there are ${Object.keys(PARTS).join(', ')}`)
-  await ensurePrograms()
-  if (names.length === 0 || names.includes('servlets')) await ensure([tomcat])
-  if (names.length === 0 || names.some((name) => IN_BROWSER.includes(name))) await ensureChromium()
+  await ensure(programsOf('test', 'release'))
+  if (names.length === 0 || names.includes('servlets')) await ensure([PROGRAMS.tomcat])
+  if (names.length === 0 || names.some((name) => IN_BROWSER.includes(name))) await ensure([PROGRAMS.chromium])
   await takeAll(
     Object.entries(PARTS).flatMap(([name, step]) => (names.length === 0 || names.includes(name) ? [step] : [])),
   )

@@ -3,9 +3,9 @@
 // minutes, if it has not tried all by then. `npm test` tries 500, always the same.
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { ensureRedis } from './ensure-redis.js'
 import { root } from './lib/project.js'
 import { run, whenStarted } from './lib/run.js'
+import { ensureRedis } from './programs.js'
 
 const INPUTS = 1_000_000
 const SECONDS = 600

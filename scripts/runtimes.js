@@ -2,12 +2,12 @@
 // Bun and Deno from npm run the program that Node runs on every version: each framework limits, and each Redis client decides.
 import { copyFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { ensureRedis } from './ensure-redis.js'
 import { freePort } from './lib/ports.js'
 import { root } from './lib/project.js'
 import { run, whenStarted } from './lib/run.js'
 import { startThrowawayRedis } from './lib/throwaway-redis.js'
 import { install, packAll, users } from './lib/users-project.js'
+import { ensureRedis } from './programs.js'
 import { setsOfPeers } from './versions.js'
 
 const folder = join(root, '.tmp/runtimes')

@@ -2,17 +2,18 @@
 // `npm test -- <filter>` runs only the tests whose file names contain the filter, on the source.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { ensurePrograms } from './ensure-programs.js'
 import { install } from './lib/pnpm.js'
 import { requireNode, root } from './lib/project.js'
 import { whenStarted } from './lib/run.js'
 import { npmRun, npmRunAtOnce, take } from './lib/steps.js'
+import { ensure } from './lib/system-program.js'
+import { programsOf } from './programs.js'
 
 const preparations = [
   { name: 'Node version', action: () => requireNode() },
   {
     name: 'finding redis-server, nginx, PostgreSQL, curl, prometheus, caddy, haproxy and python3',
-    action: ensurePrograms,
+    action: () => ensure(programsOf('test', 'release')),
   },
   { name: 'installing dependencies', action: install },
 ]

@@ -3,12 +3,12 @@
 // major.
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { ensureRedis } from './ensure-redis.js'
 import { freePort } from './lib/ports.js'
 import { engines, root } from './lib/project.js'
 import { run, whenStarted } from './lib/run.js'
 import { startThrowawayRedis } from './lib/throwaway-redis.js'
 import { install, manifestOf, packAll, users } from './lib/users-project.js'
+import { ensureRedis } from './programs.js'
 
 const folder = join(root, '.tmp/versions')
 /** Programs that have to work for every user, whatever the versions. */

@@ -6,9 +6,8 @@ import { connect } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { caddy, haproxy } from '../../scripts/ensure-gateways.js'
-import { nginx } from '../../scripts/ensure-nginx.js'
 import { adviceHere, find } from '../../scripts/lib/system-program.js'
+import { PROGRAMS } from '../../scripts/programs.js'
 
 const NOBODY = 65534
 const CLI = fileURLToPath(new URL('../../packages/cli/bin/sluice.cjs', import.meta.url))
@@ -82,7 +81,7 @@ events { worker_connections 1024; }
 http { access_log off; keepalive_requests 1000000000; ${paths.join(' ')} ${settings} }`
   return start((dir) => {
     writeFileSync(join(dir, 'nginx.conf'), all)
-    const command = [pathOf(nginx), '-p', dir, '-e', 'stderr', '-c', join(dir, 'nginx.conf')]
+    const command = [pathOf(PROGRAMS.nginx), '-p', dir, '-e', 'stderr', '-c', join(dir, 'nginx.conf')]
     if (process.getuid?.() !== 0) return command
     chownSync(dir, NOBODY, NOBODY)
     return ['setpriv', `--reuid=${NOBODY}`, `--regid=${NOBODY}`, '--clear-groups', ...command]
@@ -93,7 +92,7 @@ http { access_log off; keepalive_requests 1000000000; ${paths.join(' ')} ${setti
 export function startCaddy(settings, port) {
   return start((dir) => {
     writeFileSync(join(dir, 'Caddyfile'), settings)
-    return [pathOf(caddy), 'run', '--config', join(dir, 'Caddyfile'), '--adapter', 'caddyfile']
+    return [pathOf(PROGRAMS.caddy), 'run', '--config', join(dir, 'Caddyfile'), '--adapter', 'caddyfile']
   }, port)
 }
 
@@ -103,7 +102,7 @@ export function startHaproxy(settings, port) {
   return start((dir) => {
     writeFileSync(join(dir, 'sluice.lua'), readFileSync(script))
     writeFileSync(join(dir, 'haproxy.cfg'), settings)
-    return [pathOf(haproxy), '-C', dir, '-f', join(dir, 'haproxy.cfg'), '-db']
+    return [pathOf(PROGRAMS.haproxy), '-C', dir, '-f', join(dir, 'haproxy.cfg'), '-db']
   }, port)
 }
 

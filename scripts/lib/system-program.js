@@ -9,7 +9,9 @@ import { CommandFailed, run } from './run.js'
  * @property {string} program
  * @property {string} what for people, with the oldest version that suffices
  * @property {Record<'apt-get' | 'apk' | 'dnf' | 'brew', string>} packages by the program that installs them
- * @property {string[]} [folders] where it may be as well as on PATH
+ * @property {string[] | (() => string[])} [folders] where it may be as well as on PATH
+ * @property {() => string | undefined} [find] in place of looking on PATH
+ * @property {() => Promise<void>} [install] in place of the system's package
  * @property {(path: string) => unknown} [check] rejects if the program that was found does not suffice
  * @property {() => Promise<boolean>} [isReplaced] whether the tests can do without, although it is missing
  */
@@ -22,7 +24,11 @@ import { CommandFailed, run } from './run.js'
  */
 export async function ensure(wanted) {
   const absent = missing(wanted)
-  if (absent.length > 0 && mayInstall()) await installPackages(absent)
+  if (mayInstall()) {
+    for (const { install } of absent) await install?.()
+    const packaged = absent.filter(({ install }) => !install)
+    if (packaged.length > 0) await installPackages(packaged)
+  }
 
   const lacking = []
   for (const each of missing(absent)) if (!(await each.isReplaced?.())) lacking.push(each)
@@ -45,8 +51,10 @@ export function mayInstall(setting = process.env.SLUICE_NO_INSTALL) {
 }
 
 /** @param {Wanted} wanted */
-export function find({ program, folders = [] }) {
-  return findProgram(program) ?? findProgram(program, folders.join(delimiter))
+export function find({ program, folders = [], find }) {
+  if (find) return find()
+  const others = typeof folders === 'function' ? folders() : folders
+  return findProgram(program) ?? findProgram(program, others.join(delimiter))
 }
 
 /** @param {Wanted[]} wanted */

@@ -2,8 +2,8 @@ import { copyFileSync, mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { caddy, haproxy } from '../../scripts/ensure-gateways.js'
 import { adviceHere, find } from '../../scripts/lib/system-program.js'
+import { PROGRAMS } from '../../scripts/programs.js'
 import { accepts } from './accepts.js'
 import { startLeashed } from './leash.js'
 import { until } from './until.js'
@@ -17,7 +17,7 @@ export interface Gateway {
  * Caddy.
  */
 export function startCaddy(settings: string, port: number): Promise<Gateway> {
-  return startGateway('caddy', caddy, port, (dir) => {
+  return startGateway('caddy', PROGRAMS.caddy, port, (dir) => {
     writeFileSync(join(dir, 'Caddyfile'), settings)
     return ['run', '--config', join(dir, 'Caddyfile'), '--adapter', 'caddyfile']
   })
@@ -25,7 +25,7 @@ export function startCaddy(settings: string, port: number): Promise<Gateway> {
 
 /** Starts a real HAProxy with these settings, and the files that they load from the folder of the example. */
 export function startHaproxy(settings: string, port: number): Promise<Gateway> {
-  return startGateway('haproxy', haproxy, port, (dir) => {
+  return startGateway('haproxy', PROGRAMS.haproxy, port, (dir) => {
     writeFileSync(join(dir, 'haproxy.cfg'), settings)
     copyFileSync(
       fileURLToPath(new URL('../../examples/gateways/haproxy/sluice.lua', import.meta.url)),
@@ -37,7 +37,7 @@ export function startHaproxy(settings: string, port: number): Promise<Gateway> {
 
 async function startGateway(
   name: string,
-  wanted: typeof caddy,
+  wanted: typeof PROGRAMS.caddy,
   port: number,
   prepare: (dir: string) => string[],
 ): Promise<Gateway> {

@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { nginx } from '../../scripts/ensure-nginx.js'
 import { adviceHere, find } from '../../scripts/lib/system-program.js'
+import { PROGRAMS } from '../../scripts/programs.js'
 import { accepts } from './accepts.js'
 import { startLeashed } from './leash.js'
 import { ownDirectory, unprivileged } from './unprivileged.js'
@@ -18,8 +18,8 @@ export interface Nginx {
  * folder of its own. Resolves when it accepts connections on `port`. Fails, never skips, without nginx.
  */
 export async function startNginx(settings: string, port: number): Promise<Nginx> {
-  const binary = find(nginx)
-  if (binary === undefined) throw new Error(adviceHere([nginx]))
+  const binary = find(PROGRAMS.nginx)
+  if (binary === undefined) throw new Error(adviceHere([PROGRAMS.nginx]))
   const dir = ownDirectory('sluice-nginx-')
   const config = join(dir, 'nginx.conf')
   writeFileSync(config, settings)

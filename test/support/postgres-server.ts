@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { Client } from 'pg'
-import { postgres } from '../../scripts/ensure-postgres.js'
 import { freePort } from '../../scripts/lib/ports.js'
 import { root } from '../../scripts/lib/project.js'
 import { adviceHere, find } from '../../scripts/lib/system-program.js'
+import { PROGRAMS } from '../../scripts/programs.js'
 import { type Leashed, startLeashed } from './leash.js'
 import { HOST } from './redis-server.js'
 import { ownDirectory, unprivileged } from './unprivileged.js'
@@ -156,7 +156,7 @@ class CannotStart extends Error {}
 
 /** `initdb` lies beside `postgres`, after following links. */
 function binary(program: 'postgres' | 'initdb'): string {
-  const found = find(postgres)
-  if (found === undefined) throw new Error(adviceHere([postgres]))
+  const found = find(PROGRAMS.postgres)
+  if (found === undefined) throw new Error(adviceHere([PROGRAMS.postgres]))
   return join(dirname(realpathSync(found)), program)
 }

@@ -3,15 +3,15 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
-import { prometheus } from '../../scripts/ensure-prometheus.js'
 import { adviceHere, find } from '../../scripts/lib/system-program.js'
+import { PROGRAMS } from '../../scripts/programs.js'
 import { startLeashed } from './leash.js'
 import { until } from './until.js'
 
 /** The paths of Prometheus's programs. Fails, never skips, without them. */
 function programs(): { readonly server: string; readonly tool: string } {
-  const server = find(prometheus)
-  if (server === undefined) throw new Error(adviceHere([prometheus]))
+  const server = find(PROGRAMS.prometheus)
+  if (server === undefined) throw new Error(adviceHere([PROGRAMS.prometheus]))
   return { server, tool: join(dirname(server), 'promtool') }
 }
 

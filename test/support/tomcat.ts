@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { tomcat } from '../../scripts/ensure-tomcat.js'
 import { adviceHere, find } from '../../scripts/lib/system-program.js'
+import { PROGRAMS } from '../../scripts/programs.js'
 import { accepts } from './accepts.js'
 import { startLeashed } from './leash.js'
 import { ownDirectory, unprivileged } from './unprivileged.js'
@@ -16,8 +16,8 @@ export interface Tomcat {
  * its connector. Resolves when it accepts connections on `port`. Fails, never skips, without Tomcat.
  */
 export async function startTomcat(port: number, jsp: string, patterns: readonly string[], more = ''): Promise<Tomcat> {
-  const script = find(tomcat)
-  if (script === undefined) throw new Error(adviceHere([tomcat]))
+  const script = find(PROGRAMS.tomcat)
+  if (script === undefined) throw new Error(adviceHere([PROGRAMS.tomcat]))
   const dir = ownDirectory('sluice-tomcat-')
   for (const folder of ['conf', 'logs', 'temp', 'webapps/ROOT/WEB-INF', 'work'])
     mkdirSync(join(dir, folder), { recursive: true })

@@ -8,7 +8,7 @@ import { policies } from '@sluice/policies'
 import type { AxeResults } from 'axe-core'
 import { type Browser, chromium, type Locator, type Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { chromiumPath } from '../../../scripts/ensure-chromium.js'
+import { chromiumPath } from '../../../scripts/programs.js'
 import { HOSTILE } from '../../cli/simulate/hostile-texts.js'
 import { APPS, portOf, type StartApp } from '../../console/support.js'
 import { ensureBuilt } from '../../support/built-core.js'
@@ -29,7 +29,7 @@ let redis: RedisServer
 let browser: Browser
 beforeAll(async () => {
   const executablePath = chromiumPath()
-  if (!executablePath) throw new Error('no Chromium: node scripts/ensure-chromium.js, or set CHROMIUM')
+  if (!executablePath) throw new Error('no Chromium: node scripts/programs.js chromium, or set CHROMIUM')
   // The page is in the build alone.
   ensureBuilt('core', 'policies', 'console')
   mkdirSync(PICTURES, { recursive: true })

@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest'
 import { pageOf } from '../../../packages/cli/src/simulate/report/html/page.js'
 import { withPseudonyms } from '../../../packages/cli/src/simulate/report/pseudonyms.js'
 import type { SimulationReport } from '../../../packages/cli/src/simulate/report.js'
-import { chromiumPath } from '../../../scripts/ensure-chromium.js'
+import { chromiumPath } from '../../../scripts/programs.js'
 import { HOSTILE, withTexts } from '../../cli/simulate/hostile-texts.js'
 import { sampleReport } from '../../cli/simulate/sample-report.js'
 
@@ -24,7 +24,7 @@ let folder: string
 let browser: Browser
 beforeAll(async () => {
   const executablePath = chromiumPath()
-  if (!executablePath) throw new Error('no Chromium: node scripts/ensure-chromium.js, or set CHROMIUM')
+  if (!executablePath) throw new Error('no Chromium: node scripts/programs.js chromium, or set CHROMIUM')
   folder = mkdtempSync(join(tmpdir(), 'sluice-page-'))
   mkdirSync(PICTURES, { recursive: true })
   browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })

@@ -7,7 +7,8 @@ import { dirname, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { generateLog } from '../../../bench/lib/log-lines.js'
 import { simulate } from '../../../packages/cli/src/simulate/simulate.js'
-import { ensureCrowdsec } from '../../../scripts/ensure-crowdsec.js'
+import { ensure, find } from '../../../scripts/lib/system-program.js'
+import { PROGRAMS } from '../../../scripts/programs.js'
 import { filesOf } from '../../cli/simulate/support.js'
 
 const CAPACITY = 10
@@ -46,7 +47,8 @@ async function alertsServer() {
 
 /** The time at which a leaky bucket of each client overflows first, by crowdsec with the parsers of its packaged hub. */
 async function overflows(log: string): Promise<Record<string, number>> {
-  const unpacked = await ensureCrowdsec()
+  await ensure([PROGRAMS.crowdsec])
+  const unpacked = join(dirname(String(find(PROGRAMS.crowdsec))), '../..')
   const hub = join(unpacked, 'usr/share/crowdsec/hub')
   const folder = dirname(log)
   for (const parser of PARSERS) {

@@ -8,12 +8,12 @@ import { openLogs } from '../../../packages/cli/src/simulate/read/open-logs.js'
 import { Lane } from '../../../packages/cli/src/simulate/replay/lane.js'
 import { readingOf } from '../../../packages/cli/src/simulate/replay/reading.js'
 import { RecordContext } from '../../../packages/cli/src/simulate/replay/record-context.js'
-import { goaccess } from '../../../scripts/ensure-goaccess.js'
 import { ensure } from '../../../scripts/lib/system-program.js'
+import { PROGRAMS } from '../../../scripts/programs.js'
 import { filesOf } from '../../cli/simulate/support.js'
 
 test('counts per client equal those of goaccess', { timeout: 120_000 }, async () => {
-  await ensure([goaccess])
+  await ensure([PROGRAMS.goaccess])
   const text = Buffer.concat([...generateLog({ seed: 5, lines: 100_000, clients: 3000 })]).toString('latin1')
   // Addresses of IPv6 are counted by /64 here, and one by one there.
   const log = text.split('\n').filter((line) => line !== '' && !line.split(' ', 1)[0]?.includes(':'))

@@ -5,9 +5,9 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, expect, test } from 'vitest'
-import { python } from '../../../scripts/ensure-gateways.js'
 import { freePort } from '../../../scripts/lib/ports.js'
 import { adviceHere, find } from '../../../scripts/lib/system-program.js'
+import { PROGRAMS } from '../../../scripts/programs.js'
 import { startRedis } from '../../support/redis-server.js'
 import { until } from '../../support/until.js'
 import { example, type RunningDecider, startDecider } from './support.js'
@@ -171,8 +171,8 @@ test('an error at the start of the workers is reported once', async () => {
 })
 
 test('the Python client receives decisions, and reports when there is none', async () => {
-  const binary = find(python)
-  if (binary === undefined) throw new Error(adviceHere([python]))
+  const binary = find(PROGRAMS.python)
+  if (binary === undefined) throw new Error(adviceHere([PROGRAMS.python]))
   const port = await freePort()
   const token = 'a-token-of-the-test'
   const decider = await decides(port, ['--dialect', 'json'], { SLUICE_TOKEN: token })

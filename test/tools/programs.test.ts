@@ -6,11 +6,10 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, describe, expect, test } from 'vitest'
-import { chromiumPath } from '../../scripts/ensure-chromium.js'
-import { curl } from '../../scripts/ensure-curl.js'
-import { nginx } from '../../scripts/ensure-nginx.js'
-import { answers, redisServer, versionProblem } from '../../scripts/ensure-redis.js'
 import { adviceFor, announcement, findProgram, installPlan, mayInstall } from '../../scripts/lib/system-program.js'
+import { answers, chromiumPath, PROGRAMS, versionProblem } from '../../scripts/programs.js'
+
+const { curl, nginx, redisServer } = PROGRAMS
 
 const having =
   (...programs: string[]) =>
@@ -69,7 +68,7 @@ describe('installing programs', () => {
 })
 
 describe('a machine where packages can be installed without a password', () => {
-  const script = fileURLToPath(new URL('../../scripts/ensure-programs.js', import.meta.url))
+  const script = fileURLToPath(new URL('../../scripts/programs.js', import.meta.url))
   const folder = mkdtempSync(join(tmpdir(), 'sluice-'))
   const log = join(folder, 'log')
   const program = (name: string, body: string) => {
@@ -94,7 +93,7 @@ describe('a machine where packages can be installed without a password', () => {
     expect(existsSync(log)).toBe(false)
   })
 
-  test('ensure-programs runs exactly the commands that it announced', () => {
+  test('the script runs exactly the commands that it announced', () => {
     const { status, stdout, stderr } = ensure({})
     const commands = readFileSync(log, 'utf8').trim().split('\n')
     expect(commands).toHaveLength(2)
@@ -130,9 +129,9 @@ describe('the advice', () => {
 })
 
 describe('a machine without redis-server and any way to install it', () => {
-  const script = fileURLToPath(new URL('../../scripts/ensure-redis.js', import.meta.url))
+  const script = fileURLToPath(new URL('../../scripts/programs.js', import.meta.url))
   const ensureRedis = (env: NodeJS.ProcessEnv) =>
-    spawnSync(process.execPath, [script], { env: { PATH: '/nowhere', ...env }, encoding: 'utf8' })
+    spawnSync(process.execPath, [script, 'redis-server'], { env: { PATH: '/nowhere', ...env }, encoding: 'utf8' })
 
   test('without redis-server the start fails and names it', () => {
     const { status, stderr } = ensureRedis({})
