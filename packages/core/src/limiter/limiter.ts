@@ -11,8 +11,8 @@ import { refuseOfOther } from '../util/copies.js'
 import { invalidPolicy, SluiceError, show, wrongPolicy } from '../util/errors.js'
 import { isWatched } from '../util/listeners.js'
 import { propertiesOf, propertyOf } from '../util/property-of.js'
-import { knownOptions, optionalFunction } from '../util/validate.js'
-import { warnOnRejection } from '../util/warn-on-rejection.js'
+import { knownOptions } from '../util/validate.js'
+import { optionalListener } from '../util/warn-on-rejection.js'
 import { LIMITER_WARNINGS, Warnings } from '../util/warnings.js'
 import { type MaybePromise, whenKnown } from '../util/when-known.js'
 import { type Decision, isCharged, isHeld } from '../verdict/decision.js'
@@ -56,17 +56,12 @@ export function makeLimiterOf<Subject>(
   // Without key functions the argument is the key as text; with them it is their argument.
   const areTexts = policy.all.every(({ keys }) => keys.every((key) => key === undefined))
   const namesIdentity = areTexts ? isPlainObject : () => false
-  const { onVerdict } = options
-  optionalFunction(policy.where, 'onVerdict', onVerdict)
-  const listener = `${policy.where}: onVerdict`
-  const afterVerdict =
-    onVerdict &&
-    ((subject: Subject, verdict: Verdict) => warnOnRejection(listener, onVerdict(subject, verdict), warnings.emit))
+  const onVerdict = optionalListener(policy.where, 'onVerdict', options.onVerdict, warnings.emit)
   const basis = { policy, store, warnings, areTexts }
   const [early] = propertiesOf(features, 'limiter').flatMap((add) => add(basis, options) ?? [])
   const engine = new Engine(policy, store, options, emitter, composition)
   const subjects = new Subjects(policy, { namesIdentity, areTexts, replacement: undefined })
-  const limiter = new composition.Limiter(subjects, engine, early, afterVerdict)
+  const limiter = new composition.Limiter(subjects, engine, early, onVerdict)
   // After the constructor, which has checked the store.
   adviseOnSetUp(policy, warnings, options)
   return { limiter, engine }
@@ -92,7 +87,7 @@ export class BasicLimiter<Subject> {
   readonly #where: string
   readonly #early: EarlyDecisions<Subject> | undefined
   /** Called with verdicts before they are returned. */
-  readonly #afterVerdict: ((subject: Subject, verdict: Verdict) => void) | undefined
+  readonly #onVerdict: ((subject: Subject, verdict: Verdict) => void) | undefined
   /** Whether each verdict is announced, even where nothing watches. */
   readonly #isAnnounced: boolean
 
@@ -101,14 +96,14 @@ export class BasicLimiter<Subject> {
     subjects: Subjects<Subject>,
     engine: Engine<Subject>,
     early: EarlyDecisions<Subject> | undefined,
-    afterVerdict?: (subject: Subject, verdict: Verdict) => void,
+    onVerdict?: (subject: Subject, verdict: Verdict) => void,
   ) {
     this.#subjects = subjects
     this.#engine = engine
     this.#where = engine.policy.where
     this.#early = early
-    this.#afterVerdict = afterVerdict
-    this.#isAnnounced = afterVerdict !== undefined || engine.isConcluding
+    this.#onVerdict = onVerdict
+    this.#isAnnounced = onVerdict !== undefined || engine.isConcluding
     noteStoreInUse(engine.store)
   }
 
@@ -305,7 +300,7 @@ export class BasicLimiter<Subject> {
 
   #announce(subject: Subject, verdict: Verdict): void {
     this.#engine.conclude(verdict, !verdict.allowed)
-    this.#afterVerdict?.(subject, verdict)
+    this.#onVerdict?.(subject, verdict)
   }
 
   #decide(subject: Subject, options: CostOptions, op: Op | undefined): Verdict | Promise<Verdict> {

@@ -1,12 +1,26 @@
 import { isThenable } from './thenable.js'
+import { optionalFunction } from './validate.js'
 import { emitWarning } from './warnings.js'
 
 /**
- * Warns if a user's listener returned a promise that rejects. No caller awaits it, so its rejection would end the process.
+ * An option that is a listener. Warns if it returns a promise that rejects: no caller awaits it, so its rejection would end the
+ * process.
+ *
+ * @throws SluiceError `INVALID_POLICY`
  */
-export function warnOnRejection(listener: string, returned: unknown, emit: Emit): void {
-  if (returned === undefined || !isThenable(returned)) return
-  Promise.resolve(returned).catch((error) => warnOfListener(listener, error, emit))
+export function optionalListener<Args extends unknown[]>(
+  where: string,
+  field: string,
+  listener: ((...args: Args) => unknown) | undefined,
+  emit: Emit,
+): ((...args: Args) => void) | undefined {
+  optionalFunction(where, field, listener)
+  if (!listener) return undefined
+  return (...args) => {
+    const returned = listener(...args)
+    if (returned === undefined || !isThenable(returned)) return
+    Promise.resolve(returned).catch((error) => warnOfListener(`${where}: ${field}`, error, emit))
+  }
 }
 
 /** The receiver of the warning: the process, or warnings that an option may silence. */

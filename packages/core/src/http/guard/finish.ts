@@ -1,5 +1,4 @@
 import { Readable } from 'node:stream'
-import { warnOnRejection } from '../../util/warn-on-rejection.js'
 import { DECISION, served, type Verdict } from '../../verdict/verdict.js'
 import { unstored } from '../headers/unstored.js'
 import { type Ending, isHandover } from '../responders/responder.js'
@@ -10,13 +9,13 @@ import { checkReply, end, type Outcome, quotaHeaders, refusalOutcome } from './o
 /** The outcome of a request whose verdict and ending are known. Notifies listeners and `onVerdict`. */
 export function finish<Request>(request: GuardedRequest<Request>): Outcome {
   const { guard, context } = request
-  const { where, warn, onVerdict, engine, enforcement, responders } = guard
+  const { where, onVerdict, engine, enforcement, responders } = guard
   const ending = request.ending as Ending
   const decided = request.verdict as Verdict
   const verdict = ending === 'proceed' ? served(decided) : decided
   if (ending !== 'gone' && ending !== 'proceed') checkReply(where, ending)
   engine.conclude(verdict, !verdict.allowed && ending !== 'proceed' && verdict.reason !== 'left', context)
-  if (onVerdict) warnOnRejection(`${where}: onVerdict`, onVerdict(context.request, verdict, context), warn)
+  onVerdict?.(context.request, verdict, context)
   if (ending === 'gone') return end(context, verdict)
   // This limiter or another has replied 413 meanwhile.
   if (isDisabled(context.response)) return discard(request, verdict, ending)

@@ -15,6 +15,7 @@ import { propertiesOf, propertyOf } from '../../util/property-of.js'
 import type { Resets } from '../../util/resets.js'
 import type { Timing } from '../../util/timing.js'
 import { knownOptions, optionalFunction } from '../../util/validate.js'
+import { optionalListener } from '../../util/warn-on-rejection.js'
 import { LIMITER_WARNINGS, type LimiterWarning, Warnings } from '../../util/warnings.js'
 import { requestCostFor } from '../charging/cost.js'
 import { permitsFor } from '../charging/permit-holder.js'
@@ -79,7 +80,6 @@ export function guardParts<Request>(
   return {
     ...answering,
     ...deciding,
-    warn: warnings.emit,
     advice: new RequestAdvice<Request>(where, warnings, isByAddress),
     /** The property in which adapters store verdicts. */
     requestProperty: requestProperty(where, property),
@@ -92,7 +92,7 @@ function answeringParts<Request>(
   { features, guards }: GuardComposition,
   shared: SharedByGuards | undefined,
 ) {
-  const { key = byIp<Request>(), skip, respond = reject<Request>(), headers = 'draft-11', onVerdict } = options
+  const { key = byIp<Request>(), skip, respond = reject<Request>(), headers = 'draft-11' } = options
   const { maxRetryAfter } = options
   const policy = choosePolicy<Request>({ ...options, key }, features)
   const { where } = policy
@@ -100,7 +100,7 @@ function answeringParts<Request>(
   const warnings = new Warnings(where, LIMITER_WARNINGS, options.warnings, emitter.listeners, shared?.isNew)
   const cost = requestCostFor(policy, options.cost)
   optionalFunction(where, 'skip', skip)
-  optionalFunction(where, 'onVerdict', onVerdict)
+  const onVerdict = optionalListener(where, 'onVerdict', options.onVerdict, warnings.emit)
   const byReason = propertiesOf(guards, 'responders').map((respondersFor) => respondersFor(options))
   const responders = new Responders(where, respond, policy.limits, Object.assign({}, ...byReason))
   const enforcement = enforcementBy(where, policy.name, options)
