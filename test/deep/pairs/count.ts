@@ -105,8 +105,10 @@ export class Count {
 
   /** What a reply of the store at this moment says. */
   known(now: number): Known {
+    // A charge that is refunded may have opened the window.
+    const isKept = ({ cost }: Charge) => cost > 0 || this.limit.anchor === 'first-request'
     const copies = (of: 'most' | 'least') =>
-      this.charges(of).flatMap((charge) => (charge.cost > 0 ? [{ ...charge }] : []))
+      this.charges(of).flatMap((charge) => (isKept(charge) ? [{ ...charge }] : []))
     return {
       at: now,
       room: this.room(now),
@@ -281,8 +283,17 @@ export class Count {
       each.isPassed = true
       each.least.cost = Math.min(each.least.cost, each.fitting)
     }
-    // A window without units is over: the next request begins another.
-    if (this.limit.anchor === 'first-request' && this.room(now)[0] === this.capacity) this.reset(undefined)
+    // A window without units is over: the next request begins another. docs/choosing-an-algorithm.md, Where windows start.
+    if (this.limit.anchor !== 'first-request' || this.room(now)[this.isLeased ? 1 : 0] !== this.capacity) return
+    // It is over when its lease has returned the unit: docs/leases.md, Costs.
+    if (this.isLeased) throw new Undecided()
+    this.reset(undefined)
+  }
+
+  /** The process that has spent units may spend them again while their lease lives, also without the store: docs/leases.md, Costs. */
+  returnToLease({ least }: Entry, units: number, now: number): void {
+    if (this.isLeased && now < least.at + (this.limit.lease?.ttl as number))
+      least.cost = Math.max(0, least.cost - units)
   }
 
   /**

@@ -64,6 +64,9 @@ export class Model {
   readonly #counts = new Map<string, Count>()
   readonly #bans = new Map<string, BanOracle>()
   readonly #blocks = new Map<string, { readonly until: number; readonly at: number; readonly by: number }>()
+  readonly #unblockedAt = new Map<string, number>()
+  /** Clients that were unblocked and then banned within a ms. */
+  readonly #unsureBans = new Set<string>()
   readonly #held: Held[] = []
   /** The processes that have barred clients since the last exchange. */
   readonly #barring = new Map<string, number>()
@@ -293,6 +296,7 @@ export class Model {
       if (charged.isRefused) continue
       // Without the store, nothing changes: docs/when-redis-fails.md, Other operations.
       if (!this.#reaches(held)) {
+        this.#returnToLease(held, charged, charged.units - total)
         charged.isClosed ||= !isById
         continue
       }
@@ -307,6 +311,12 @@ export class Model {
     charged.count.charge(this.now, units, true)
     this.#didOwn(held)
     this.#noteChange(held, charged)
+  }
+
+  #returnToLease({ isLocal, process }: Held, { count, entry }: Charged, units: number): void {
+    if (!entry || units <= 0 || isLocal || process !== this.process) return
+    count.returnToLease(entry, units, this.now)
+    this.outages.note(process, count, false, this.now)
   }
 
   /** Whether a process can change what a request holds. It reaches the counts of its own in an outage, too. */
@@ -450,6 +460,8 @@ export class Model {
   unblock(client: string): void {
     this.#didTo(client)
     this.#blocks.delete(client)
+    this.#unblockedAt.set(client, this.now)
+    this.#unsureBans.delete(client)
     this.#case.policies.forEach((policy, p) => {
       this.#ban(policy, p, client)?.unblock()
       this.outages.ban(this.process, p, client)?.unblock()
@@ -462,7 +474,13 @@ export class Model {
     if (this.#isBlocked(client)) return undefined
     this.#barring.set(client, this.process)
     this.#repeats.did(this.process, false)
+    this.#noteTie(client)
     return this.#ban(policy, p, client)?.strike(this.now, 1)
+  }
+
+  /** A process may not know a ban from the ms of an `unblock`: docs/bans.md, End a ban. */
+  #noteTie(client: string): void {
+    if (this.#unblockedAt.get(client) === this.now) this.#unsureBans.add(client)
   }
 
   /** Earlier ids of these identities are unknown then: docs/charges.md, Ids. Without the store, a process forgets its own counts. */
@@ -537,7 +555,8 @@ export class Model {
     if (latest <= this.now) return undefined
     this.#repeats.noteBlock(this.process, client, latest, this.now)
     // Of two, a process may know one: blocks of other processes from every policy take effect within a second. docs/guarantees.md.
-    if (ban && until > this.now && ((this.#case.processes ?? 0) > 1 || until === ban.until)) {
+    const isUnsure = (this.#case.processes ?? 0) > 1 || this.#unsureBans.has(client)
+    if (ban && until > this.now && (isUnsure || until === ban.until)) {
       const first = Math.min(until, ban.until)
       return { allowed: false, reason: undefined, retryAfterMs: [first - this.now, latest - this.now] }
     }
@@ -553,6 +572,7 @@ export class Model {
     // Only this process knows it: docs/when-redis-fails.md, Other operations.
     const bans = this.#isAway ? this.outages.ban(this.process, p, client) : this.#ban(policy, p, client)
     const ban = bans?.strike(this.now, 1)
+    this.#noteTie(client)
     if (bans) this.#barring.set(client, this.process)
     if (ban) this.#repeats.noteBlock(this.process, client, ban.until, this.now)
     if (!ban) return undefined
