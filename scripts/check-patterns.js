@@ -13,6 +13,9 @@ const { checkSync } = await import('recheck')
 
 /** @typedef {{ file: string, text: string }} Pattern */
 
+/** A match that takes longer is more than linear. A busy machine needs seconds for a linear one. */
+const ATTACK_MS = 30_000
+
 /** Patterns that have passed. A pattern takes up to a second. */
 const PASSED = join(root, '.tmp/linear-patterns.json')
 
@@ -50,7 +53,7 @@ export function patternsIn(files) {
  */
 function problemFound(text) {
   const end = text.lastIndexOf('/')
-  const result = checkSync(text.slice(1, end), text.slice(end + 1), { timeout: null })
+  const result = checkSync(text.slice(1, end), text.slice(end + 1), { timeout: null, attackTimeout: ATTACK_MS })
   if (result.status === 'safe') return undefined
   if (result.status === 'unknown') return 'recheck cannot check it'
   return `${result.complexity.summary} time for ${result.attack.pattern}`
