@@ -177,15 +177,15 @@ export class Exchanges {
   #scripts(counts: Iterable<Count>): { some: readonly Count[]; to: Destination }[] {
     const { crossSlots } = this.#options
     const wanted = [...counts].filter(({ isGone }) => !isGone)
-    const byPlace = groupBy(wanted, (count) =>
-      count.isAlone ? count : (crossSlots?.nodeFor(count.slot, count.identity) ?? count.slot),
-    )
+    const nodeOf = ({ isAlone, slot, identity }: Count) => (isAlone ? undefined : crossSlots?.nodeFor(slot, identity))
+    const placed = wanted.map((count) => ({ count, node: nodeOf(count) }))
+    const byName = groupBy(placed, ({ count, node }) => (count.isAlone ? count : (node ?? count.slot)))
     const scripts: { some: readonly Count[]; to: Destination }[] = []
-    for (const [place, group] of byPlace) {
-      const node = typeof place === 'string' ? place : undefined
+    for (const [, group] of byName) {
       for (let i = 0; i < group.length; i += MAX_IN_SCRIPT) {
         const some = group.slice(i, i + MAX_IN_SCRIPT)
-        scripts.push({ some, to: { slot: (some[0] as Count).slot, node } })
+        const [{ count, node }] = some as [(typeof some)[number]]
+        scripts.push({ some: some.map((each) => each.count), to: { slot: count.slot, node } })
       }
     }
     return scripts

@@ -12,6 +12,14 @@ export interface BatchesOptions extends BatchRunsOptions {
   readonly outbox: Outbox
 }
 
+/** Decisions for one destination: a master, or a slot if the master is unknown or waiters are checked. */
+interface Waiting {
+  readonly entries: Pending[]
+  readonly node: string | undefined
+  /** Whether they check for waiting requests of other processes. */
+  readonly looks: boolean
+}
+
 /**
  * Collects the decisions of one turn of the event loop and sends them as one script. In a cluster, there is one script
  * per master, or per slot if the master does not support undeclared keys.
@@ -19,11 +27,8 @@ export interface BatchesOptions extends BatchRunsOptions {
 export class Batches {
   readonly #options: BatchesOptions
   readonly #runs: BatchRuns
-  /**
-   * Decisions that wait for the end of this turn, by master, or by slot if the master is unknown. Without a cluster,
-   * there is one entry.
-   */
-  #waiting = new Map<string | number, Pending[]>()
+  /** The decisions that wait for the end of this turn, by the name of their destination. Without a cluster, it is one. */
+  #waiting = new Map<string | number, Waiting>()
 
   constructor(options: BatchesOptions) {
     this.#options = options
@@ -36,23 +41,25 @@ export class Batches {
       const { connection, crossSlots, waiters, outbox, batch } = this.#options
       const pending = { request, slot, resolve, reject, apart }
       const looks = !apart && waiters.areLookedFor(request)
-      const at = looks ? -1 - slot : (crossSlots && connection.nodeOf(slot)) || slot
+      const node = looks ? undefined : crossSlots && (connection.nodeOf(slot) || undefined)
+      const name = looks ? `turns ${slot}` : (node ?? slot)
       if (this.#waiting.size === 0) outbox.add(this.#sendWaiting)
-      const entries = this.#waiting.get(at)
-      if (!entries) this.#waiting.set(at, [pending])
-      else if (entries.length < batch) entries.push(pending)
-      else {
-        // The batch is full: it is sent now, and this decision opens the next one.
-        this.#waiting.set(at, [pending])
-        outbox.sendFirst()
-        this.#dispatch(entries, at)
+      const waiting = this.#waiting.get(name)
+      if (waiting && waiting.entries.length < batch) {
+        waiting.entries.push(pending)
+        return
       }
+      this.#waiting.set(name, { entries: [pending], node, looks })
+      if (!waiting) return
+      // The batch is full: it is sent now, and this decision opens the next one.
+      outbox.sendFirst()
+      this.#dispatch(waiting)
     })
   }
 
   /** Number of decisions that wait for a reply. */
   get pending(): number {
-    return [...this.#waiting.values()].flat().length + this.#runs.inFlight.decisions
+    return [...this.#waiting.values()].flatMap(({ entries }) => entries).length + this.#runs.inFlight.decisions
   }
 
   /** Decisions per batch. */
@@ -69,20 +76,20 @@ export class Batches {
   readonly #sendWaiting = (): void => {
     const waiting = this.#waiting
     this.#waiting = new Map()
-    for (const [at, entries] of waiting) this.#dispatch(entries, at)
+    for (const [, batch] of waiting) this.#dispatch(batch)
   }
 
-  #dispatch(entries: readonly Pending[], at: string | number): void {
+  #dispatch({ entries, node, looks }: Waiting): void {
     const { crossSlots, prefix, waiters } = this.#options
     const { slot } = entries[0] as Pending
     const isOnSlot = () => entries.every((pending) => pending.slot === slot && !pending.apart)
-    if ((at as number) < 0) {
+    if (looks) {
       for (const { request } of entries) waiters.noteRequest(request)
       this.#runs.send(entries, { slot, node: undefined }, performance.now(), true)
-    } else if (typeof at === 'number' || isOnSlot()) this.#runs.send(entries, { slot, node: undefined })
-    else if (crossSlots?.isSupported(at)) this.#sendToNode(entries, at)
+    } else if (node === undefined || isOnSlot()) this.#runs.send(entries, { slot, node: undefined })
+    else if (crossSlots?.isSupported(node)) this.#sendToNode(entries, node)
     else {
-      crossSlots?.tryOut(at, probeKeys(prefix, entries))
+      crossSlots?.tryOut(node, probeKeys(prefix, entries))
       this.#runs.sendBySlot(entries)
     }
   }
