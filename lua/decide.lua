@@ -1,52 +1,82 @@
 --- Decides a batch of charges, each all or none, in one run.
 --
--- KEYS   the block keys of every decision, or instead of all of them the marker that every block sets;
---        then the cell keys of every decision, in decision order.
---        Or none: the same keys, of any slots of a cluster, are then at the end of ARGV, where the server does not check them.
--- ARGV   1 the time in ms, or '' for Redis's own
---        2 the number of block keys in KEYS; -1 if the marker replaces them
---        3 the number of plans; for each plan:
---          the number of identities, the number of cells; for each cell: kernel; in scripts with the part `joint`: 0 if it is
---          alone under its key, 1 if it is the first of several, 2 if it shares the key of the cell before it;
---          number of params, params;
---          in scripts with the part `bans`: the number of terms of a ban, 0 for none; the terms are the cell whose identity is
---          banned, the number of bytes of its key from the end of the hash tag on, the text there in keys of the ban, the
---          marker that blocks set ('' in a cluster), and the list of strikes.lua;
---          the number of runs; for each run of similar decisions:
---            op, the number of decisions, and per cell its cost;
---            if op has TOGETHER added: these decisions are on one key, which is in KEYS once;
---            if op has KEEPING added, the charge is kept, or a kept one changed: per decision as in shared/charges.lua;
---            if op has RESERVING added: per cell the units that must have room;
---            if the plan takes permits: per decision their id;
---            if op has STRIKING added, a refusal is a strike: per decision the jitter in ms of a ban that starts;
---            in scripts with the part `turns`, for decisions: the process, '' for a request that is not waiting. If it waits:
---            the cell of its queue, counted from 1, 0 for a cell of another slot; its class; how long the class has waited,
---            including the head start; for how many ms the report is trusted; the waiters of that queue if it is refused,
---            and if it is admitted: see shared/turns.lua;
---            if op is REFUND: the instant of the charge, and per cell the receipt and, for buckets, the count of refunds at
---            that time (such a run is one decision).
---        If KEYS is empty: all keys, and last the index of the first key; only for decisions, not for refunds or releases.
---        In scripts with the part `turns`, last: the index in KEYS of the first record of waiters, of which there is one for
---        each cell of each decision; the marker of waiters, '' in a cluster.
+-- KEYS
+--   blocks        the marker that every block sets, or instead of it the block keys of every decision
+--   cells         the cell keys of every decision, in decision order. One key for a run with TOGETHER
+--   strikes       in scripts with the part `bans`: keys that the script derives, declared for the server or a proxy
+--   charges       in scripts with the part `charges`: the keys of each kept charge
+--   records       in scripts with the part `turns`: of waiters, one for each cell of each decision
+-- Without KEYS, the blocks and cells are at the end of ARGV, of any slots of a cluster: the server does not check them
+-- there. This is for decisions, not for refunds or releases.
+--
+-- ARGV
+--   clock         the time in ms, or '' for Redis's own
+--   blockKeys     the number of block keys in KEYS; -1 if the marker replaces them
+--   plans         their number; for each plan:
+--     identities    their number
+--     cells         their number; for each cell:
+--       kind          the number of its kernel
+--       sharing       `joint`: 0 if it is alone under its key, 1 if it is the first of several, 2 if it shares the key
+--                     of the cell before it
+--       params        their number, then each
+--     terms         `bans`: the number of terms of a ban, 0 for none:
+--       cell          whose identity is banned
+--       bytes         of its key from the end of the hash tag on
+--       scope         the text there in keys of the ban
+--       marker        that blocks set, '' in a cluster
+--       ladder        the list of strikes.lua
+--     runs          their number; for each run of similar decisions:
+--       op            with a flag added for each of what follows
+--       decisions     their number. With TOGETHER, all are on one key
+--       costs         of each cell
+--       needs         RESERVING: of each cell the units that must have room
+--       for each decision, or once for a run with TOGETHER:
+--         permit        if the plan takes permits: their id
+--         jitter        STRIKING: in ms, of a ban that starts
+--         turn          `turns`, for decisions:
+--           process       '' for a request that is not waiting; otherwise:
+--           queue         the cell that it waits for, counted from 1; 0 for a cell of another slot
+--           class
+--           ahead         how long the class has waited, including the head start
+--           ttl           for how many ms the report is trusted
+--           ifRefused     the waiters of that queue: see shared/turns.lua
+--           ifAdmitted    the same
+--         charge        KEEPING: the charge to keep, or the kept one to change: see shared/charges.lua
+--         receipts      REFUND, for one decision: the instant of the charge; for each cell the receipt, and for buckets
+--                       the count of refunds at that time
+--   first         without KEYS, after all keys: the index of the first one
+--   record        `turns`: the index in KEYS of the first record
+--   waiting       `turns`: the marker of waiters, '' in a cluster
+--
+-- Returns one string, or MAY_BE_BLOCKED if the marker of blocks exists: then nothing is decided.
+--   now           the time in ms (6 bytes)
+--   for each decision, by its first byte:
+--     REFUSED, ADMITTED   then the report of the first cell, usually its state. For each further cell, the same byte
+--                         and its report. With REFUNDS added, the report is followed by the sum of a bucket's refunds
+--                         (7) and the instant from which charges are included (6)
+--     EQUALS              decisions that were made together: their number (2); the number of admitted ones, which come
+--                         first (2); if any were admitted, the cell's report after the last of these; if any were
+--                         refused, the report for those
+--     BLOCKED             the ms until the block ends (7); the length of the reason (2); the reason
+--     BEGUN               the decision has started a ban: the same
+--     ELSEWHERE           a key is on another node, or in a migrating slot and not here. It charges nothing
+--   after each change of a kept charge: its outcome (1), see shared/charges.lua
+--   after each decision, in scripts with the part `turns`: the remaining ms for which a waiter before it is trusted, 0
+--                 for none (2); and 2 if any request waits for one of its cells, 1 if none does, 0 if none waits for any
+--                 cell (1). With a waiter before it, it is decided as a peek
+-- The store derives the results from the states by the same kernels, as all other clients of Redis would wait for it here.
+--
 -- The build and the store omit parts between `@when` and `@end` that a script does not need: kernels of other kinds, and
--- parts for several cells per plan (`several`), charges whatever room there is (`debit`), cells that share a key (`joint`), refusals that are strikes (`bans`),
--- decisions that check for waiters (`turns`), kept charges (`charges`), refunds and renewals (`refund`), and decisions on one key that are made
--- together (`together`). Redis creates every function and table again on every run. For batches whose plans have one cell
--- each, all of one kind, the build makes scripts without loops over cells.
--- Returns one string: the time in ms (6 bytes), then for each decision and each of its cells whether the decision was
--- admitted (1 byte: 0 or 1) and the cell's report, usually its state. The store derives the results from the state by the
--- same kernels, as all other clients of Redis would wait for it here. If 4 is added to that byte, the report is followed by
--- the sum of a bucket's refunds (7) and the instant from which charges are included (6).
--- Decisions that were made together: the byte 8, their number (2), the number of admitted ones, which come first (2); then,
--- if any were admitted, the cell's report after the last of these, and if any were refused, the report for those.
--- A blocked decision: the byte 2, the ms until the block ends (7), the length of the reason (2), the reason. A decision that
--- has started a ban: the byte 16, then the same.
--- A decision with a key on another node, or in a migrating slot and not here: the byte 3. It charges nothing.
--- In scripts with the part `turns`, each decision is followed by the remaining ms for which a waiter before it is trusted, 0
--- for none (2 bytes); and 2 if any request waits for one of its cells, 1 if none does, 0 if none waits for any cell (1). With
--- a waiter before it, it is decided as a peek.
--- A change of a kept charge is followed by its outcome (1 byte), see shared/charges.lua.
--- If the marker of blocks exists, nothing is decided, and the string is empty.
+-- these. Redis creates every function and table again on every run. For batches whose plans have one cell each, all of
+-- one kind, the build makes scripts without loops over cells.
+--   several       several cells for each plan
+--   joint         cells that share a key
+--   bans          refusals that are strikes
+--   turns         decisions that check for waiters
+--   charges       kept charges
+--   refund        refunds, releases and renewals
+--   debit         charges whatever room there is
+--   together      decisions on one key that are made together
 
 local ARGV, KEYS = ARGV, KEYS
 --- @include "shared/names"
@@ -143,7 +173,7 @@ local a, block, cell = 4, 1, max(blockKeys, -blockKeys)
 -- Nearly always, no identity is blocked, and one key stands for the whole batch. It is read, so that no eviction by
 -- use removes it.
 if blockKeys < 0 then
-  if tryCall('GET', KEYS[1]) then return '' end
+  if tryCall('GET', KEYS[1]) then return MAY_BE_BLOCKED end
 end
 local anyBlocked = blockKeys > 0
 if #KEYS == 0 then

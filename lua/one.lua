@@ -2,13 +2,17 @@
 -- store puts a line before it that declares the cell's parameters as literals: P1, P2 and so on, or a table PARAMS for
 -- logs of several limits. There is one script for each plan, and no parameters to read on every run.
 --
--- KEYS   1 the block key, or the marker that any block sets; 2 the key of the cell;
---        in scripts with the part `turns`: 3 the record of its waiters, see shared/turns.lua; 4 the marker of waiters, which
---        is omitted in a cluster
--- ARGV   1 the cost, above 0, omitted for 1; 2 the time in ms, omitted or '' for Redis's own; 3 the id of its permits,
---        if it takes any
--- Returns the same as `decide.lua` for one decision. If KEYS[1] exists, nothing is decided, and the string is empty. In
--- scripts with the part `turns`, if a request waits for the cell, nothing is decided, and the string is one space.
+-- KEYS
+--   1             the block key, or the marker that any block sets
+--   2             the key of the cell
+--   3             in scripts with the part `turns`: the record of its waiters, see shared/turns.lua
+--   4             `turns`: the marker of waiters, omitted in a cluster
+-- ARGV
+--   1             the cost, above 0; omitted for 1
+--   2             the time in ms; omitted or '' for Redis's own
+--   3             the id of its permits, if it takes any
+-- Returns the same as `decide.lua` for one decision; MAY_BE_BLOCKED if KEYS[1] exists; SOMEBODY_WAITS if a request waits
+-- for the cell, in scripts with the part `turns`.
 
 local given, KEYS = ARGV, KEYS
 --- @include "shared/names"
@@ -41,10 +45,10 @@ end
 
 --- @include "shared/kinds"
 
-if tryCall('GET', KEYS[1]) then return '' end
+if tryCall('GET', KEYS[1]) then return MAY_BE_BLOCKED end
 --- @when turns
 local waiting = call('EXISTS', unpack(KEYS, 3))
-if waiting == #KEYS - 2 then return ' ' end
+if waiting == #KEYS - 2 then return SOMEBODY_WAITS end
 --- @end
 local cost, key = (given[1] or 1) + 0, KEYS[2]
 if prepare[kind] then prepare[kind](1) end

@@ -16,6 +16,9 @@ local CONSUME, PEEK, CHARGE, REFUND, RELEASE = 0, 1, 2, 3, 4
 local RESERVING, TOGETHER, STRIKING, KEEPING = 8, 16, 32, 64
 --- @export outcomes
 local REFUSED, ADMITTED, BLOCKED, ELSEWHERE, REFUNDS, EQUALS, BEGUN = 0, 1, 2, 3, 4, 8, 16
+-- Whole replies where nothing was decided: the store needs to send the block keys, or the records of waiters. It tells
+-- them apart by their length.
+local MAY_BE_BLOCKED, SOMEBODY_WAITS = '', ' '
 --- @include "made/kinds"
 
 -- Extra life of a key in ms, which saves setting its expiry again.

@@ -20,6 +20,10 @@ import { ADMITTED, BEGUN, BLOCKED, ELSEWHERE, EQUALS, REFUNDS, REFUSED } from '.
 /** By the numbers of `lua/shared/charges.lua`. */
 const OUTCOMES: readonly ChargeOutcome[] = ['unknown', 'done before', 'done']
 
+/** The lengths of replies where nothing was decided: see lua/shared/names.lua. */
+const MAY_BE_BLOCKED = 0
+const SOMEBODY_WAITS = 1
+
 /** Equal requests that were decided together, until each has its result. */
 interface Equals {
   /** Number of requests without a result, and how many of them were admitted. */
@@ -54,8 +58,8 @@ export class ResultReader {
 
   constructor(reply: unknown) {
     this.#reply = new ReplyReader(reply)
-    this.needsBlockKeys = this.#reply.length === 0
-    this.needsRecords = this.#reply.length === 1
+    this.needsBlockKeys = this.#reply.length === MAY_BE_BLOCKED
+    this.needsRecords = this.#reply.length === SOMEBODY_WAITS
     this.#now = this.#reply.uint48()
   }
 

@@ -8925,7 +8925,7 @@ return 1
 
 export const exchangeScript: LuaScript = {
   name: 'exchange',
-  sha1: '75733690657000e8abe55f36560a73d418788086',
+  sha1: '8890d1ef9ce739dfe20a2d978d92de2363e8fa09',
   source: `local ARGV, KEYS = ARGV, KEYS
 local tryCall = redis.pcall
 local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
@@ -8934,6 +8934,7 @@ local sub, rep, format, concat = string.sub, string.rep, string.format, table.co
 local CONSUME, PEEK, CHARGE, REFUND, RELEASE = 0, 1, 2, 3, 4
 local RESERVING, TOGETHER, STRIKING, KEEPING = 8, 16, 32, 64
 local REFUSED, ADMITTED, BLOCKED, ELSEWHERE, REFUNDS, EQUALS, BEGUN = 0, 1, 2, 3, 4, 8, 16
+local MAY_BE_BLOCKED, SOMEBODY_WAITS = '', ' '
 local BUCKET, LOG, SEGMENTS, COUNTER, CONCURRENCY = 1, 2, 3, 4, 5
 local function hasPermits(kind) return kind == CONCURRENCY end
 local LINGER = 10000
