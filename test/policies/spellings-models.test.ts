@@ -7,7 +7,7 @@ import { contextOf } from '../support/context.js'
 import { byEffort } from '../support/effort.js'
 import { KeysOfRoutes, PATHS, spelledTargets, WHOLE } from '../support/path-spellings.js'
 
-/** How a proxy, a container or a router on the way to a handler changes a path. Undefined where it rejects the path. */
+/** How a proxy, a container or a router on the way to a handler changes a path. Undefined if it rejects the path. */
 type Step = (path: string) => string | undefined
 
 /** As servlet containers do, before anything is decoded (Servlet 6.0, 3.5.2). */

@@ -113,7 +113,7 @@ export class HitLedger {
     hits.charged.length = 0
   }
 
-  /** Undefined where there is no room. */
+  /** Undefined if there is no room. */
   #newKey(until: number): KeyHits | undefined {
     if (this.#size >= this.#max) {
       this.#partialUntil = Math.max(this.#partialUntil, until)

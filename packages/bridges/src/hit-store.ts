@@ -92,7 +92,7 @@ export class HitStore {
     await this.#ledger?.cancel(key)
   }
 
-  /** The hits of a client. Undefined where it has none. */
+  /** The hits of a client. Undefined if it has none. */
   async get(key: string): Promise<ClientHits | undefined> {
     const hit = await this.#hits.look(this.#knownTerms(), key)
     return hit.used === 0 ? undefined : clientHits(hit)

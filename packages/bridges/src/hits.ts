@@ -49,11 +49,11 @@ export interface Hit {
   /** Hits within the window, with this one, also where it is refused: then it is above the limit. */
   readonly used: number
   /**
-   * Milliseconds until a refused hit would be admitted, or until the key of an admitted hit is as good as new. Undefined where
+   * Milliseconds until a refused hit would be admitted, or until the key of an admitted hit is as good as new. Undefined if
    * the key is blocked for ever.
    */
   readonly waitMs: number | undefined
-  /** Undefined where the limit is 0, so that nothing was asked. */
+  /** Undefined if the limit is 0, so that nothing was asked. */
   readonly verdict: Verdict | undefined
 }
 
@@ -172,7 +172,7 @@ export class Hits {
     return limiter
   }
 
-  /** Undefined where a limit of 0 refuses without the store. */
+  /** Undefined if a limit of 0 refuses without the store. */
   async #decide(terms: Terms, key: string, cost: number, method: 'consume' | 'peek'): Promise<Verdict | undefined> {
     // A cost of 0 is admitted, unless the key is blocked.
     const charged = terms.limit === Number.POSITIVE_INFINITY ? 0 : cost

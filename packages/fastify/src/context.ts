@@ -70,7 +70,7 @@ export class FastifyContext extends RequestContext<FastifyRequest> {
 }
 
 /**
- * Undefined where the application sets it at the top and has `routerOptions`: these show a default of Fastify then, which does not
+ * Undefined if the application sets it at the top and has `routerOptions`: these show a default of Fastify then, which does not
  * count, in the same way as a `false` of the application, which does.
  */
 function splitsAtSemicolons({ server }: FastifyRequest): boolean | undefined {

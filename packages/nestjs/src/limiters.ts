@@ -70,7 +70,7 @@ export class SluiceLimiters {
     }
   }
 
-  /** The module's limiter; undefined where it has no limit. */
+  /** The module's limiter; undefined if it has no limit. */
   get module(): NestLimiter | undefined {
     return this.own?.limiter
   }

@@ -104,7 +104,7 @@ export class PolicyOverrides {
   }
 
   /**
-   * The override in force of a client beside the document. Undefined where there is none.
+   * The override in force of a client beside the document. Undefined if there is none.
    *
    * @throws as `list`
    */

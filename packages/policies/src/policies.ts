@@ -138,7 +138,7 @@ export class Policies implements PolicySource<any> {
     return this.#inForce.version
   }
 
-  /** Why the present document is not in force. Undefined where it is. */
+  /** Why the present document is not in force. Undefined if it is. */
   get error(): PoliciesError | undefined {
     return this.#error
   }

@@ -35,7 +35,7 @@ class TestProcess {
   readonly counts = new Map<string, number>()
   /** The counts that it knows to be added. */
   acknowledged: ReadonlyMap<string, number> = new Map()
-  /** Its counts before those that Redis has the history of; undefined where Redis has nothing of it. */
+  /** Its counts before those that Redis has the history of; undefined if Redis has nothing of it. */
   base: ReadonlyMap<string, number> | undefined
   readonly reporter: Reporter
 

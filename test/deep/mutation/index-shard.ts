@@ -27,7 +27,7 @@ export const SALTS = ['s-1', 's-1_2'] as const
 
 /** One shard of the index of blocks, as lua/index.lua describes it. */
 export class Shard {
-  /** Undefined where the shard is missing or incomplete. */
+  /** Undefined if the shard is missing or incomplete. */
   head: { version: number; incarnation: string; epoch: number } | undefined
   readonly entries = new Map<string, Entry>()
   /** The epoch in the rest of an incomplete shard. */

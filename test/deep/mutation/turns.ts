@@ -110,7 +110,7 @@ interface Case {
   readonly limits?: readonly Limit<string>[]
   /** The reports before the decision, by cell. */
   readonly reported?: readonly (readonly Entry[])[]
-  /** The waiter that makes the request, and the cell of its queue; undefined where it does not wait. */
+  /** The waiter that makes the request, and the cell of its queue; undefined if it does not wait. */
   readonly turn?: { readonly cell: number; readonly class: number; readonly aheadMs: number } | undefined
   readonly ifRefused?: readonly [number, number][]
   readonly ifAdmitted?: readonly [number, number][]

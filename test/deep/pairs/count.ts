@@ -234,7 +234,7 @@ export class Count {
   /**
    * Charges the rest of a stream as far as there is room: a bucket for fractions of a unit, too. In a log, units without room replace
    * the oldest: docs/units.md, Meter a stream. With `onDeny: 'charge'`, windows count what is left after the last step in full, up to their limit.
-   * `reserved`: undefined where the policy has no reserves.
+   * `reserved`: undefined if the policy has no reserves.
    */
   fill(now: number, units: number, reserved: number | undefined, chargesRefusals: boolean): void {
     this.#isExceeded ||= units > 0

@@ -2,10 +2,10 @@ import type { Range } from './count.js'
 
 /** What is expected of a decision. */
 export interface Expected {
-  /** Undefined where either is right. */
+  /** Undefined if either is right. */
   readonly allowed: boolean | undefined
   readonly reason?: string | undefined
-  /** Undefined where no page says it. */
+  /** Undefined if no page says it. */
   readonly kind?: 'unavailable'
   readonly retryAfterMs?: Range | undefined
   readonly delayMs?: Range

@@ -17,7 +17,7 @@ interface Charged {
   readonly count: Count
   readonly unit: string
   readonly units: number
-  /** Undefined where nothing was charged. */
+  /** Undefined if nothing was charged. */
   readonly entry: Entry | undefined
   /** Whether the policy has refused the request, which it only reports. Only a meter charges then: docs/units.md, Meter a stream. */
   readonly isRefused: boolean
@@ -83,7 +83,7 @@ export class Model {
     return this.outages.isAway(this.process)
   }
 
-  /** Whether a request may proceed. Undefined where either is right. */
+  /** Whether a request may proceed. Undefined if either is right. */
   mayProceed(request: Request): boolean | undefined {
     const all = this.#deciding(request)
     if (all === 'invalid') return false

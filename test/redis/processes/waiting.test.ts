@@ -67,7 +67,7 @@ async function startWorker(ttl: string): Promise<Worker> {
   return worker
 }
 
-/** Undefined where the process has ended. */
+/** Undefined if the process has ended. */
 function statusOf(port: number, priority: number): Promise<number | undefined> {
   return new Promise((resolve) => {
     const request = get({ host: '127.0.0.1', port, agent, headers: { 'x-priority': String(priority) } }, (response) => {

@@ -36,7 +36,7 @@ const piece = fc.oneof(
   ),
 )
 
-test('percentDecoded equals decodeURIComponent, and returns undefined where that throws', () => {
+test('percentDecoded equals decodeURIComponent, and returns undefined if that throws', () => {
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 6 }), (pieces) => {
       const text = pieces.join('')

@@ -14,7 +14,7 @@ export type ClientHits = { readonly totalHits: number; readonly resetTime: Date 
 export interface HitStore extends Omit<HitStoreOfAll, 'increment' | 'get'> {
   /** Charges a hit, if there is room. */
   increment(key: string): Promise<ClientHits>
-  /** The hits of a client. Undefined where it has none. */
+  /** The hits of a client. Undefined if it has none. */
   get(key: string): Promise<ClientHits | undefined>
 }
 

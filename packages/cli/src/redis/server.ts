@@ -80,7 +80,7 @@ export class Server {
     }
   }
 
-  /** The same, but resolves to undefined where it is not permitted, and notes the missing check. */
+  /** The same, but resolves to undefined if it is not permitted, and notes the missing check. */
   async tryCall(purpose: string, command: string, ...args: (string | number)[]): Promise<unknown> {
     try {
       return await this.call(command, ...args)
@@ -103,7 +103,7 @@ export class Server {
     return this.#info
   }
 
-  /** One setting. Undefined where settings cannot be read. */
+  /** One setting. Undefined if settings cannot be read. */
   async setting(purpose: string, name: string): Promise<string | undefined> {
     const reply = await this.tryCall(purpose, 'CONFIG', 'GET', name)
     return Array.isArray(reply) && reply.length === 2 ? String(reply[1]) : undefined

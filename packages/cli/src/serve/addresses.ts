@@ -4,7 +4,7 @@ import { MAX_ADDRESSES } from './bounds.js'
 /** Most characters of an address with its brackets, port and zone. */
 const LONGEST_ADDRESS = 100
 
-/** An address without port, brackets and zone, IPv4-mapped IPv6 as IPv4. Undefined where the text is none. */
+/** An address without port, brackets and zone, IPv4-mapped IPv6 as IPv4. Undefined if the text is none. */
 export function addressIn(text: string): string | undefined {
   if (text.length > LONGEST_ADDRESS) return undefined
   const [, inBrackets] = /^\[([^\]]*)\](?::\d{1,5})?$/.exec(text) ?? []
@@ -52,7 +52,7 @@ export class TrustedProxies {
 
 /**
  * The client's address in a list that each proxy appends to: the last one that is no trusted proxy. Where all are trusted, the
- * first of the valid addresses. Undefined where the last is no address, or where more are trusted than are read.
+ * first of the valid addresses. Undefined if the last is no address, or where more are trusted than are read.
  */
 export function clientIn(list: string, trusted: TrustedProxies): string | undefined {
   let client: string | undefined

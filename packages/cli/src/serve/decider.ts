@@ -15,7 +15,7 @@ export interface DeciderOptions {
   readonly policies: Policies
   readonly store: Store
   readonly unavailable: NonNullable<UnavailableOptions['unavailable']>
-  /** For how long charges are kept, in ms. Undefined where none are. */
+  /** For how long charges are kept, in ms. Undefined if none are. */
   readonly keepMs: number | undefined
   /** Whether callers give the cost of a request. */
   readonly takesCosts: boolean

@@ -3,7 +3,7 @@ export interface DescribedRequest {
   readonly method: string
   /** The path with its query. */
   readonly target: string
-  /** The client's address; undefined where the caller gave none. */
+  /** The client's address; undefined if the caller gave none. */
   readonly ip: string | undefined
   /** A header of the client by its lower-case name; `host` is the one that the client asked for. */
   readonly header: (name: string) => string | undefined

@@ -4,14 +4,14 @@ export interface LogRecord {
   readonly startMs: number
   /** The start lies in `[startMs, startMs + resolutionMs)`: 1000 for times to the second. At least 1. */
   readonly resolutionMs: number
-  /** From start to end, in ms. Undefined where the log has none. */
+  /** From start to end, in ms. Undefined if the log has none. */
   readonly durationMs: number | undefined
   /** The address of the connection, as written. */
   readonly ip: string | undefined
   readonly method: string | undefined
   /** Path with its query, as the client sent it. */
   readonly target: string | undefined
-  /** Undefined where the log has none, as for a request that was aborted. */
+  /** Undefined if the log has none, as for a request that was aborted. */
   readonly status: number | undefined
   /** Bytes of the response. */
   readonly bytes: number | undefined
@@ -19,7 +19,7 @@ export interface LogRecord {
   readonly user: string | undefined
   readonly agent: string | undefined
   readonly host: string | undefined
-  /** A request header by its name in lower case. Undefined where the log lacks it. */
+  /** A request header by its name in lower case. Undefined if the log lacks it. */
   header(name: string): string | undefined
   /** A field of the line by its path, such as `.user.id` for JSON, or its name in a `log_format`, such as `remote_user`. */
   field(path: string): string | undefined

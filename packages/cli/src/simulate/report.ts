@@ -17,9 +17,9 @@ export interface SimulationReport {
   readonly timeline: Timeline
   /** The clients with the most refusals, at most 100. */
   readonly refused: readonly RefusedClient[]
-  /** Clients marked good that would be refused. Undefined where none were marked. */
+  /** Clients marked good that would be refused. Undefined if none were marked. */
   readonly good: { readonly seen: number; readonly refused: readonly RefusedClient[] } | undefined
-  /** Undefined where the policies are not compared with others. */
+  /** Undefined if the policies are not compared with others. */
   readonly against: Comparison | undefined
   readonly redis: RedisCost
 }
@@ -62,7 +62,7 @@ export interface PolicyReport {
   readonly clients: { readonly seen: number; readonly refused: number }
   readonly limits: readonly LimitReport[]
   readonly bans: { readonly begun: number; readonly longestMs: number } | undefined
-  /** Waits in ms of requests that a responder delays. Undefined where none would. */
+  /** Waits in ms of requests that a responder delays. Undefined if none would. */
   readonly waits:
     | { readonly count: number; readonly p50: number; readonly p99: number; readonly max: number }
     | undefined

@@ -43,7 +43,7 @@ export interface CellKind {
   readonly widen: ((params: readonly number[]) => readonly number[]) | undefined
   /** @internal The window of the calendar that runs at an instant. Undefined if the kind has no such windows. */
   readonly windowAt: ((cell: Cell, calendar: Calendar, now: number) => WindowAt) | undefined
-  /** @internal The least units in use that are gone after `resetMs` and no sooner. Undefined where no debt lasts longer than its limit. */
+  /** @internal The least units in use that are gone after `resetMs` and no sooner. Undefined if no debt lasts longer than its limit. */
   readonly usedUntil: ((params: readonly number[], resetMs: number) => number) | undefined
   /**
    * @internal The instant at which one charge of `used` units would be gone by `at + resetMs`; a later instant if that is
@@ -51,7 +51,7 @@ export interface CellKind {
    */
   readonly chargedAt: (params: readonly number[], use: KnownUse) => number
   /**
-   * @internal The wait in ms for more units than those that were refused, at most one step too long. Undefined where all units
+   * @internal The wait in ms for more units than those that were refused, at most one step too long. Undefined if all units
    * return at once, or where that depends on more of the state.
    */
   readonly waitForMore: ((params: readonly number[], refused: RefusedUnits, units: number) => number) | undefined

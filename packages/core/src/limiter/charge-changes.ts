@@ -14,7 +14,7 @@ import {
 } from '../store/store.js'
 import { countsPermits } from '../store/units.js'
 
-/** The actual units of a cell `c`, whose unit is charged so many. Undefined where the charge stays as it is. */
+/** The actual units of a cell `c`, whose unit is charged so many. Undefined if the charge stays as it is. */
 export type ActualUnits = (unit: QuotaUnit, charged: number, c: number) => number | undefined
 
 /**

@@ -294,7 +294,7 @@ function isNeeded(request: StoreRequest): boolean {
   return request.op === RENEW || !takesNone(request)
 }
 
-/** The kept charge of a verdict. Undefined where no store keeps it. */
+/** The kept charge of a verdict. Undefined if no store keeps it. */
 function keptBy({ request, result }: Decision): KeptCharge | undefined {
   const { id } = result
   return id === undefined ? undefined : { request: { ...request, keep: { ...(request.keep as Keep), id } }, result }

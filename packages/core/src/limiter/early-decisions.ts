@@ -7,11 +7,11 @@ import type { Verdict } from '../verdict/verdict.js'
 
 /** Decides before the limits, as lists do. */
 export interface EarlyDecisions<Subject> {
-  /** Resolves once decisions can be made. Undefined where they can. */
+  /** Resolves once decisions can be made. Undefined if they can. */
   readonly pending: Promise<unknown> | undefined
   /** The names of what refuses, for our own packages. */
   readonly denying: readonly string[]
-  /** Undefined where the limits decide. */
+  /** Undefined if the limits decide. */
   decide(subject: Subject, context: HttpContext<Subject>): Verdict | undefined
   /** The same for an identity that is given by hand: functions of requests are not called. */
   decideGiven(given: Given): Verdict | undefined

@@ -47,7 +47,7 @@ import { DECISION_OPTIONS, type DecisionOptions } from './options.js'
 /** A feature, as limiters see it: with or without HTTP. */
 export interface LimiterFeature extends PolicyFeature {
   /**
-   * Adds itself to an engine, at the end of its construction: it may keep the engine, and not call it yet. Undefined where it has
+   * Adds itself to an engine, at the end of its construction: it may keep the engine, and not call it yet. Undefined if it has
    * nothing to do with the decisions and changes of this one.
    *
    * @throws SluiceError `INVALID_POLICY` for a store that lacks what it needs
@@ -56,7 +56,7 @@ export interface LimiterFeature extends PolicyFeature {
   /** The names of its options of a limiter without HTTP, beside those of a policy. */
   readonly limiterOptions?: readonly string[]
   /**
-   * Adds itself to a limiter without HTTP. Returns what decides before its limits; undefined where nothing does.
+   * Adds itself to a limiter without HTTP. Returns what decides before its limits; undefined if nothing does.
    *
    * @throws SluiceError `INVALID_POLICY`
    */

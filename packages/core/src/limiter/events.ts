@@ -12,7 +12,7 @@ export interface DecisionEvent {
   readonly allowed: boolean
   /** `admitted`, or the reason of the refusal; `left`: the client left while the request waited. */
   readonly outcome: DecisionOutcome
-  /** The limit with the longest refusal; undefined where no limit refuses. */
+  /** The limit with the longest refusal; undefined if no limit refuses. */
   readonly limit: string | undefined
   readonly source: DecisionSource
   /**
@@ -20,7 +20,7 @@ export interface DecisionEvent {
    * decision. 0 where a list decided.
    */
   readonly durationMs: number
-  /** The used fraction of the fullest limit after it, 0 to 1. Undefined where no limit decided. */
+  /** The used fraction of the fullest limit after it, 0 to 1. Undefined if no limit decided. */
   readonly used: number | undefined
   /** Whether it is not enforced: `enforce: { mode: 'report' }`, or a key outside of `enforce.percent`. */
   readonly reported: boolean

@@ -74,7 +74,7 @@ export class LocalFallback {
     return locals.get(this.#store)?.store
   }
 
-  /** The store of this process that decides during an outage. Undefined where the verdict is a fixed one. */
+  /** The store of this process that decides during an outage. Undefined if the verdict is a fixed one. */
   get deciding(): Store | undefined {
     return this.#mode === 'local' ? this.#local.store : undefined
   }

@@ -72,7 +72,7 @@ export interface LimiterInside<Subject> {
   readonly subjects: Subjects<Subject>
   readonly engine: Engine<Subject>
   readonly early: EarlyDecisions<Subject> | undefined
-  /** The verdict of what decides before the limits. Undefined where nothing does. */
+  /** The verdict of what decides before the limits. Undefined if nothing does. */
   readonly decideEarly: (subject: Subject) => Verdict | undefined
   /** Passes a final verdict to listeners and `onVerdict`. */
   readonly announce: (subject: Subject, verdict: Verdict) => void
@@ -315,7 +315,7 @@ export class BasicLimiter<Subject> {
     )
   }
 
-  /** The verdict of what decides before the limits, or undefined where nothing does. */
+  /** The verdict of what decides before the limits, or undefined if nothing does. */
   #decideFirst(
     { pending }: EarlyDecisions<Subject>,
     subject: Subject,

@@ -19,7 +19,7 @@ export class CounterTable extends Table {
   readonly #bounds: readonly number[] | undefined
   /** The maximum count. */
   readonly #max: number
-  /** Undefined where windows start with a key's first request. */
+  /** Undefined if windows start with a key's first request. */
   readonly #wall: WallClock | undefined
 
   #start = 0

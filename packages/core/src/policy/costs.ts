@@ -15,7 +15,7 @@ export type Cost = number | NamedCost
 
 export interface NamedCost {
   readonly named: ReadonlyMap<QuotaUnit, number>
-  /** The units that policies of a document take from their limits. Undefined where the limiter alone names units. */
+  /** The units that policies of a document take from their limits. Undefined if the limiter alone names units. */
   readonly ofLimits: ReadonlyMap<LimitCost, number> | undefined
 }
 
@@ -114,7 +114,7 @@ export function cappedCosts(
   return caps ? costs.map((units, c) => Math.min(units, (caps[c] as number) - (reserved?.[c] ?? 0))) : costs
 }
 
-/** The units that a cost takes from a cell. Undefined where it names none, and the unit is none of which a request takes one. */
+/** The units that a cost takes from a cell. Undefined if it names none, and the unit is none of which a request takes one. */
 function namedFor({ units, definitions, cellOf }: ReadablePlan, cost: Cost, c: number): number | undefined {
   const unit = units[c] as QuotaUnit
   const isRequests = unit === 'requests'
@@ -133,7 +133,7 @@ export function takesNothing(costs: readonly number[]): boolean {
   return true
 }
 
-/** Units per cell that are reserved for priorities above this one. Undefined where none are. */
+/** Units per cell that are reserved for priorities above this one. Undefined if none are. */
 export function reservedFor(
   plan: ReadablePlan,
   reserves: readonly (readonly ReserveStep[])[],
@@ -149,7 +149,7 @@ export function reservedFor(
 
 /**
  * Units per cell that must have room: the costs, and on top the units `reserved` for higher priorities. The size of a response
- * is not known in advance, nor are units that the cost does not name, so room for one admits them. Undefined where these are the
+ * is not known in advance, nor are units that the cost does not name, so room for one admits them. Undefined if these are the
  * costs.
  */
 export function needsOf(

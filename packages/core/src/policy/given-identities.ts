@@ -22,7 +22,7 @@ export function kindsOf(policy: Policy<never>, replacement: Replacement): readon
     : policy.kinds
 }
 
-/** The keys that a policy counts an identity by. Undefined where the policy has no limits of its kind. */
+/** The keys that a policy counts an identity by. Undefined if the policy has no limits of its kind. */
 export function keysOf(policy: Policy<never>, replacement: Replacement, given: Given): GivenKeys | undefined {
   if (!replacement || given.kind !== kindOf(replacement.key)) return policy.given(given)
   const indices = replaceable(policy, replacement)

@@ -20,12 +20,12 @@ export interface ReadablePlan extends Plan {
   readonly units: readonly QuotaUnit[]
   /** Whether a cost of 1 is 1 for every cell, as none counts another unit than requests and permits: nearly every plan. */
   readonly takesOnes: boolean
-  /** The most units that a cost takes from each cell. Undefined where none bounds them. */
+  /** The most units that a cost takes from each cell. Undefined if none bounds them. */
   readonly caps: readonly number[] | undefined
-  /** The units that each cell reserves for higher priorities. Undefined where none reserves any. */
+  /** The units that each cell reserves for higher priorities. Undefined if none reserves any. */
   readonly reserves: readonly (readonly ReserveStep[])[] | undefined
   /**
-   * The calendar of each cell that is a window of one. Undefined where none is. The bounds of its windows are in the plan that
+   * The calendar of each cell that is a window of one. Undefined if none is. The bounds of its windows are in the plan that
    * `planNow` returns.
    */
   readonly calendars: readonly (Calendar | undefined)[] | undefined

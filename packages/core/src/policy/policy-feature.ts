@@ -9,7 +9,7 @@ export interface PolicyFeature {
   /** Whether these options need counts in windows, and no log, where a limit names no algorithm. @default false */
   readonly needsWindows?: (options: object) => boolean
   /**
-   * Adds itself to a policy. Undefined where its options are absent.
+   * Adds itself to a policy. Undefined if its options are absent.
    *
    * @throws SluiceError `INVALID_POLICY`
    */

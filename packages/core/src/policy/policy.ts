@@ -93,7 +93,7 @@ export interface PolicyChoice<Subject> {
   /** The policy for a request, or of the tier that is named; a promise only where the request's tier is one. */
   of(subject: Subject, context: HttpContext<Subject>, tier?: string): Policy<Subject> | Promise<Policy<Subject>>
   /**
-   * The policy in force in place of one that a request waits by. Undefined where it is gone, or counts other units, or where
+   * The policy in force in place of one that a request waits by. Undefined if it is gone, or counts other units, or where
    * policies stay.
    */
   inPlaceOf(policy: Policy<Subject>, subject: Subject): MaybePromise<Policy<Subject> | undefined>
@@ -119,7 +119,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
   readonly consume: Op
   /** The tier that it is the policy of. */
   readonly tier: string | undefined
-  /** Undefined where all requests have priority 0. */
+  /** Undefined if all requests have priority 0. */
   readonly priority: PriorityFunction<Subject> | undefined
   /** The distinct key functions of all limits; `undefined` is the policy's own default. */
   readonly keys: readonly (KeyFunction<Subject> | undefined)[]
@@ -293,7 +293,7 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     return undefined
   }
 
-  /** The keys of an identity that was given by hand. Undefined where nothing is counted by its kind. */
+  /** The keys of an identity that was given by hand. Undefined if nothing is counted by its kind. */
   given(identity: Given): GivenKeys | undefined {
     if (!this.kinds.includes(identity.kind)) return undefined
     const indices = this.#indicesOf(identity.kind)

@@ -11,7 +11,7 @@ export type PriorityOption<Subject> =
 export type PriorityFunction<Subject> = (subject: Subject, context: HttpContext<Subject>) => number | Promise<number>
 
 /**
- * The option as it applies to requests of one tier. Undefined where it is not given.
+ * The option as it applies to requests of one tier. Undefined if it is not given.
  *
  * @throws SluiceError `INVALID_POLICY`
  */

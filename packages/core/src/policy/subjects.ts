@@ -142,7 +142,7 @@ export class Subjects<Subject> {
     return [...new Set(this.#keysInAll(identity).map(({ keys }) => keys.finest))]
   }
 
-  /** The network that an identity given by hand denotes. Undefined where it is none. */
+  /** The network that an identity given by hand denotes. Undefined if it is none. */
   rangeIn(identity: KeyValue | IdentityByKind): string | undefined {
     const { kind, value } = this.given(identity)
     const network = kind === 'ip' && typeof value === 'string' ? networkText(value.trim()) : undefined

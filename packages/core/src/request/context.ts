@@ -13,7 +13,7 @@ export interface HttpContext<Request = unknown> {
   readonly keepsCharges?: boolean
   /** The client's address by the framework's own trusted-proxy rules. */
   readonly ip: string | undefined
-  /** The proxies that the framework trusts, whose `X-Forwarded-For` determines `ip`; undefined where unknown. */
+  /** The proxies that the framework trusts, whose `X-Forwarded-For` determines `ip`; undefined if unknown. */
   readonly proxyTrust?: ProxyTrust | undefined
   /** The instruction to trust a proxy, for warnings. @default "name it in the framework's trust settings" */
   readonly proxyRemedy?: string | undefined
@@ -31,7 +31,7 @@ export interface HttpContext<Request = unknown> {
   /** A request header by its lower-case name; several joined by the framework's rules. */
   header(name: string): string | undefined
   /**
-   * The value of a signed cookie, once the framework has verified it; undefined where it is missing or forged.
+   * The value of a signed cookie, once the framework has verified it; undefined if it is missing or forged.
    *
    * @throws SluiceError `INVALID_POLICY` where the application has no support for signed cookies
    */

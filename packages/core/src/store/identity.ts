@@ -67,7 +67,7 @@ export function isCounted(identity: unknown): identity is Identity {
   return Object.hasOwn(identity, 'kind') && Object.hasOwn(identity, 'value')
 }
 
-/** The value of such an identity as one text. Undefined where it is none. */
+/** The value of such an identity as one text. Undefined if it is none. */
 export function countedValue({ value }: Identity): string | undefined {
   const text: unknown = Array.isArray(value) ? joined(value.map(String)) : value
   return typeof text === 'string' && text !== '' && text.length <= LONGEST_VALUE ? text : undefined

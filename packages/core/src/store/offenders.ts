@@ -42,7 +42,7 @@ export interface StoreOffenders {
   /**
    * Called for every finally refused request, once for each policy that refuses it, with the identities that had no
    * room or are blocked. For a policy document, the policies are its own, not the limiter that decides on them.
-   * Undefined where refusals are not counted.
+   * Undefined if refusals are not counted.
    */
   readonly note: ((policy: string, identities: readonly string[]) => void) | undefined
   /**

@@ -154,7 +154,7 @@ interface HintOptions {
 }
 
 /**
- * What to use instead of an unknown name: today's name for one of an earlier version, else the nearest; undefined where none is
+ * What to use instead of an unknown name: today's name for one of an earlier version, else the nearest; undefined if none is
  * near.
  */
 export function hintFor(name: string, known: readonly string[], options: HintOptions = {}): string | undefined {

@@ -9,7 +9,7 @@ const CHARACTERS = [
 const WHOLE = new RegExp(`^[^%]*(?:%(?:${CHARACTERS.join('|')})[^%]*)*$`, 'i')
 
 /**
- * The result of `decodeURIComponent`, or undefined where that throws. An exception costs some microseconds, and a client could
+ * The result of `decodeURIComponent`, or undefined if that throws. An exception costs some microseconds, and a client could
  * cause one with every character or two.
  */
 export function percentDecoded(text: string): string | undefined {

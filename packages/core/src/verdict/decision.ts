@@ -56,18 +56,18 @@ export interface DecidedBy {
     meter(decision: Decision, unit: QuotaUnit, options: MeterOptions, goesOn: boolean | 'beyond'): Meter
   }
   readonly kind: VerdictKind
-  /** The store that takes refunds; undefined where no limit decided. */
+  /** The store that takes refunds; undefined if no limit decided. */
   readonly store: Store | undefined
   /** Where no limit decided: milliseconds until the next try, 0 if the request was admitted. */
   readonly tryAgainMs: number | undefined
-  /** The policy that decided: of a tier, or of a document. Undefined where a list did. */
+  /** The policy that decided: of a tier, or of a document. Undefined if a list did. */
   readonly policy: Policy<never> | undefined
   readonly priority: number
   /** Units per cell that are reserved for higher priorities. */
   readonly reserved: readonly number[] | undefined
   /** The number of earlier resets of its limiter. */
   readonly resets: number
-  /** The list that decided; undefined where none did. */
+  /** The list that decided; undefined if none did. */
   readonly list: ListReport | undefined
   /** The duration, where that is measured. */
   readonly took: { ms: number } | undefined
@@ -202,7 +202,7 @@ export function refusedBy(decision: Decision): ReadonlyMap<string, ReadonlySet<s
 }
 
 /**
- * The most requests that may be settled: those charged. Where no limit counts requests, any unit's charge. Undefined where
+ * The most requests that may be settled: those charged. Where no limit counts requests, any unit's charge. Undefined if
  * nothing was charged, because the request was refused or nothing could decide.
  */
 export function maxToSettle(decision: Decision): number | undefined {
@@ -227,7 +227,7 @@ export function refuseRelaxed(where: string, { request: { plan } }: Decision, fi
 }
 
 /**
- * @param max the charged requests; undefined where nothing was charged, so that any cost may be settled
+ * @param max the charged requests; undefined if nothing was charged, so that any cost may be settled
  * @throws SluiceError `INVALID_COST`
  */
 export function checkActualCost(where: string, actualCost: unknown, max = Number.POSITIVE_INFINITY): number {

@@ -150,7 +150,7 @@ export class Verdict {
 
   /**
    * The id of the charge, if the policy has `charges`: an opaque text, by which `settle`, `refund`, `release` and `renew` of the limiter
-   * change the charge in any process. Undefined where nothing was charged. Whoever has it can change the charge, so it is neither in
+   * change the charge in any process. Undefined if nothing was charged. Whoever has it can change the charge, so it is neither in
    * its JSON nor in copies by `{ ...verdict }`, which may go to clients.
    */
   get id(): string | undefined {

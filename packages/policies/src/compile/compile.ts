@@ -12,7 +12,7 @@ import type { ANY_RESOLVER, Resolvers } from './resolvers.js'
 import { type CheckOverride, TableOverrides } from './table-overrides.js'
 
 export interface Compilation {
-  /** Undefined where there are problems. */
+  /** Undefined if there are problems. */
   readonly compiled: CompiledPolicies | undefined
   readonly problems: readonly Problem[]
   /** Advice on overrides that may be misunderstood, once for each policy and kind. */

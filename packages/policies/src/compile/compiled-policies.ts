@@ -80,7 +80,7 @@ export class CompiledPolicies {
     return (await Promise.all(all.map((policy) => limitsForIdentity(policy, identity, tier)))).flat()
   }
 
-  /** The policy of this name for a client that is given by hand, with its override. Undefined where there is none of the name. */
+  /** The policy of this name for a client that is given by hand, with its override. Undefined if there is none of the name. */
   forClient(name: string, client: GivenClient): Matched | undefined | Promise<Matched | undefined> {
     const base = this.#variants.get(name)
     const variant = base && variantForClient(base, client)
@@ -228,7 +228,7 @@ function decidedTogether(variants: readonly Variant[]): Variant[][] {
   return groups
 }
 
-/** The same policies without overrides; undefined where they have none. */
+/** The same policies without overrides; undefined if they have none. */
 function baseOf(group: readonly Variant[], combinations: Combinations): Matched | undefined {
   return group.some(({ base }) => base) ? combinations.of(group.map((each) => each.base ?? each)) : undefined
 }

@@ -8,7 +8,7 @@ export interface OverrideTable {
   kindsOf(policy: string): ReadonlySet<string>
   /** Calls back when overrides have changed. It has one listener. */
   onChange(listener: () => void): void
-  /** Undefined where there is none. A promise only where a look-up is needed. It never rejects, and never takes long. */
+  /** Undefined if there is none. A promise only where a look-up is needed. It never rejects, and never takes long. */
   find(policy: string, kind: string, identity: string): MaybePromise<StoredOverride | undefined>
 }
 

@@ -10,7 +10,7 @@ import { tried } from './tried.js'
 // biome-ignore lint/suspicious/noExplicitAny: a document serves any framework's requests
 export type OwnOptions = MatchedPolicies<any>['options']
 
-/** The options of a policy that concern a whole limiter. Undefined where it has none. */
+/** The options of a policy that concern a whole limiter. Undefined if it has none. */
 export function ownOptions(
   policy: string,
   data: PolicyData,

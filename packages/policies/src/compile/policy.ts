@@ -69,9 +69,9 @@ export interface OverridesOfPolicy {
 export interface CompiledPolicy {
   readonly name: string
   readonly data: PolicyData
-  /** Why it does not apply to a request, whatever its path. Undefined where it always applies. */
+  /** Why it does not apply to a request, whatever its path. Undefined if it always applies. */
   readonly test: ReturnType<typeof requestTest>
-  /** Undefined where it has tiers. */
+  /** Undefined if it has tiers. */
   readonly base: Variant | undefined
   readonly tiers: ReadonlyMap<string, Variant>
   readonly tierOf: ResolverOf<string> | undefined
@@ -80,12 +80,12 @@ export interface CompiledPolicy {
   readonly carry: Carry
   /** Its costs by unit. */
   readonly costs: CostsOfPolicy
-  /** Its options of a limiter beside its limits. Undefined where it has none: then it shares a limiter with others. */
+  /** Its options of a limiter beside its limits. Undefined if it has none: then it shares a limiter with others. */
   readonly own: OwnOptions | undefined
   readonly responders: RespondersOfPolicy
-  /** Undefined where it has none. */
+  /** Undefined if it has none. */
   overrides: OverridesOfPolicy | undefined
-  /** Takes the ends of its overrides. Undefined where no request waits. */
+  /** Takes the ends of its overrides. Undefined if no request waits. */
   changes: LimitChanges | undefined
 }
 

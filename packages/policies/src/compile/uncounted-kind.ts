@@ -3,7 +3,7 @@ import { type CompiledPolicy, variantsOf } from './policy.js'
 
 /**
  * Why an override for clients of a kind may be misunderstood. None of the policy's limits counts that kind, so the client
- * shares its count with others. Undefined where one does; and for addresses, by which many clients are overridden at once.
+ * shares its count with others. Undefined if one does; and for addresses, by which many clients are overridden at once.
  */
 export function uncountedKind(policy: CompiledPolicy, kind: string): string | undefined {
   if (kind === 'ip') return undefined

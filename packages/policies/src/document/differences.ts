@@ -10,7 +10,7 @@ const MAX_TEXT_SHOWN = 40
 
 type Overrides = NonNullable<ReadDocument['overrides']>
 
-/** A field that differs. Undefined where it is absent. */
+/** A field that differs. Undefined if it is absent. */
 interface Change {
   readonly path: string
   readonly before: string | undefined
@@ -22,7 +22,7 @@ export interface TextsToCompare {
   readonly texts: readonly string[]
 }
 
-/** The differences of each text from the next one, of the last from none. Undefined where one of the two cannot be read. */
+/** The differences of each text from the next one, of the last from none. Undefined if one of the two cannot be read. */
 export function compareTexts({ texts }: TextsToCompare): (readonly string[] | undefined)[] {
   const documents = texts.map((text) => {
     const { value, problems } = readText(text)

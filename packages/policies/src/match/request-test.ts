@@ -7,7 +7,7 @@ export type RequestHead = Pick<HttpContext<never>, 'method' | 'header'>
 /** Why a policy does not apply to a request whose path fits. */
 export type Mismatch = 'method' | 'host' | `header ${string}`
 
-/** Whether a request fits all of a policy's `match` but its paths. Undefined where every request does. */
+/** Whether a request fits all of a policy's `match` but its paths. Undefined if every request does. */
 export function requestTest({
   methods,
   hosts,

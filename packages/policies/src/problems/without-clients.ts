@@ -16,7 +16,7 @@ export function withoutClients(problem: LocatedProblem): LocatedProblem {
   return shown === undefined ? problem : { ...problem, path: shown, message: withoutValue(message) }
 }
 
-/** The part of a path above names and values of clients. Undefined where there are none. */
+/** The part of a path above names and values of clients. Undefined if there are none. */
 function shownPath(path: string): string | undefined {
   const [, field] = OF_POLICY.exec(path) ?? []
   const [hidden] = HIDDEN_FIELDS.exec(field ?? '') ?? []

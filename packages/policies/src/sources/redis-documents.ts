@@ -49,7 +49,7 @@ export class RedisDocuments implements SavedDocuments {
     return String((await this.#call('GET', this.#newest)) ?? '')
   }
 
-  /** Undefined where none was saved. */
+  /** Undefined if none was saved. */
   async newest(): Promise<SavedDocument | undefined> {
     const text = await this.#call('LINDEX', this.#versions, '0')
     return text ? (JSON.parse(String(text)) as SavedDocument) : undefined

@@ -22,7 +22,7 @@ export const MAX_LISTED = 20
 export interface SavedDocuments {
   /** The number of the version in force; 0 where none was saved. */
   version(): Promise<number>
-  /** Undefined where none was saved. */
+  /** Undefined if none was saved. */
   newest(): Promise<SavedDocument | undefined>
   /** The last twenty, newest first. */
   history(): Promise<readonly SavedDocument[]>

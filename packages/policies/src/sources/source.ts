@@ -24,11 +24,11 @@ export interface PoliciesSource {
   readonly name: string
   /** Overrides that it has beside the document, as requests look them up. Undefined for none. */
   readonly overrides?: OverrideTable | undefined
-  /** The same overrides one by one. Undefined where it has none. */
+  /** The same overrides one by one. Undefined if it has none. */
   readonly saved?: SavedOverrides | undefined
-  /** The same on the connection that may write them. Undefined where there is none. */
+  /** The same on the connection that may write them. Undefined if there is none. */
   readonly writer?: SavedOverrides | undefined
-  /** The versions of its document, and the same on the connection that may write them. Undefined where it keeps none. */
+  /** The versions of its document, and the same on the connection that may write them. Undefined if it keeps none. */
   readonly documents?: {
     readonly name: string
     readonly reader: SavedDocuments
@@ -37,7 +37,7 @@ export interface PoliciesSource {
   /** Reads changes of its overrides now. */
   refresh?(): Promise<void>
   /**
-   * Undefined where it is being written at this moment: the call is repeated.
+   * Undefined if it is being written at this moment: the call is repeated.
    *
    * @throws where it cannot be read
    */

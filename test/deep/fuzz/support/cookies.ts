@@ -109,7 +109,7 @@ export class Connection {
     this.#port = (server.address() as AddressInfo).port
   }
 
-  /** Sends each text as a `Cookie` field of one request. Resolves to undefined where Node rejects the request. */
+  /** Sends each text as a `Cookie` field of one request. Resolves to undefined if Node rejects the request. */
   async ask(cookies: readonly string[]): Promise<Sight | undefined> {
     this.#socket ??= await opened(this.#port)
     const socket = this.#socket

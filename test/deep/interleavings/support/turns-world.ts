@@ -350,7 +350,7 @@ export class TurnsWorld implements World {
   }
 }
 
-/** The class of the waiter that has taken a permit; undefined where it does not wait. See lua/decide.lua. */
+/** The class of the waiter that has taken a permit; undefined if it does not wait. See lua/decide.lua. */
 function turnOf(permit: string, args: readonly string[]): { headStartMs: number } | undefined {
   const argv = args.slice(2 + Number(args[1]))
   const at = argv.indexOf(permit.replace(/\.\d+$/, '')) + 1

@@ -7,9 +7,9 @@ export interface Finding {
   readonly severity: Severity
   /** One sentence. */
   readonly message: string
-  /** The remedy. Undefined where nothing is to be done. */
+  /** The remedy. Undefined if nothing is to be done. */
   readonly advice?: string
-  /** The Redis process that it concerns, as `host:port`. Undefined where it concerns all of them. */
+  /** The Redis process that it concerns, as `host:port`. Undefined if it concerns all of them. */
   readonly node?: string
   /** The figures behind the sentence, for programs. */
   readonly data?: Readonly<Record<string, unknown>>

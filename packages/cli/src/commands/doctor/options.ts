@@ -14,6 +14,6 @@ export interface DoctorOptions {
   readonly scanCalls: number
   /** Keys that are measured, for each server. */
   readonly sample: number
-  /** The name of the master to look at, for Sentinel. Undefined where it watches one alone. */
+  /** The name of the master to look at, for Sentinel. Undefined if it watches one alone. */
   readonly masterName: string | undefined
 }

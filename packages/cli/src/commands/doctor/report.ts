@@ -9,7 +9,7 @@ export interface DoctorReport {
   readonly status: Severity
   /** The address of Redis without credentials, or that of the route behind proxies without its query. */
   readonly target: string
-  /** The topology of Redis, or `proxies`. Undefined where Redis could not be reached. */
+  /** The topology of Redis, or `proxies`. Undefined if Redis could not be reached. */
   readonly kind?: string
   /** The servers that hold keys, as `host:port`. */
   readonly nodes: readonly string[]

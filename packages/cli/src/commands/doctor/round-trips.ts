@@ -5,7 +5,7 @@ import type { Server } from '../../redis/server.js'
 export interface RoundTrips {
   /** In ms, in ascending order; at least one. */
   readonly ms: readonly number[]
-  /** The lead of Redis's clock over this machine's, in ms. Undefined where TIME is not permitted. */
+  /** The lead of Redis's clock over this machine's, in ms. Undefined if TIME is not permitted. */
   readonly aheadMs: number | undefined
   /** The error of `aheadMs`, either way. */
   readonly uncertainMs: number

@@ -20,11 +20,11 @@ export interface ServeSettings {
   readonly dialectName: DialectName
   readonly dialect: Dialect
   readonly document: DocumentPlace
-  /** Undefined where this process counts for itself. */
+  /** Undefined if this process counts for itself. */
   readonly redis: { readonly target: Target; readonly prefix: string; readonly isCluster: boolean } | undefined
   readonly host: string
   readonly port: number
-  /** The address of the metrics. Undefined where nothing is counted for them. */
+  /** The address of the metrics. Undefined if nothing is counted for them. */
   readonly metrics: Address | undefined
   /** Whether refusals are counted by identity. */
   readonly offenders: boolean
@@ -34,7 +34,7 @@ export interface ServeSettings {
   readonly allowedHosts: ReadonlySet<string>
   readonly trusted: TrustedProxies | undefined
   readonly named: Named
-  /** For how long charges are kept, in ms. Undefined where callers cannot change them. */
+  /** For how long charges are kept, in ms. Undefined if callers cannot change them. */
   readonly keepMs: number | undefined
   readonly unavailable: 'local' | 'allow' | 'deny'
   readonly workers: number

@@ -8,9 +8,9 @@ import type { Token } from '../token.js'
 /** Settings that every dialect needs. */
 export interface DialectSettings {
   readonly decide: Decide
-  /** Proxies whose headers are trusted. Undefined where a dialect reads none. */
+  /** Proxies whose headers are trusted. Undefined if a dialect reads none. */
   readonly trusted: TrustedProxies | undefined
-  /** Undefined where callers show none. */
+  /** Undefined if callers show none. */
   readonly token: Token | undefined
   /** The keys and tiers that callers may name, where a dialect permits it. */
   readonly named: Named

@@ -38,7 +38,7 @@ export class PolicyAccount {
   readonly bans = { begun: 0, longestMs: 0 }
   /** Whether its refusals can begin bans. */
   hasBans = false
-  /** The statuses that count. Undefined where all do. */
+  /** The statuses that count. Undefined if all do. */
   countsStatus: ((status: number) => boolean) | undefined
 
   constructor(name: string, isReported: boolean) {

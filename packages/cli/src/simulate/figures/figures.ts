@@ -31,7 +31,7 @@ export class Figures {
   goodSeen = 0
   readonly #byPlan = new WeakMap<object, OfPlan>()
   readonly #decisions = new Map<string, DecisionCount>()
-  /** Undefined where neither curves nor headroom are wanted. */
+  /** Undefined if neither curves nor headroom are wanted. */
   curves: Curves | undefined
   readonly #rows: number[] = []
   #lastPlan: object | undefined

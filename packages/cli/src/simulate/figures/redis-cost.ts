@@ -95,7 +95,7 @@ function bytesOf({ limit, keys }: { readonly limit: Limit; readonly keys: number
   return { min: keys * first, max: keys * (first + further * Math.max(0, limit.limit - 1)) }
 }
 
-/** Undefined where a part is. */
+/** Undefined if a part is. */
 function sumOf(parts: readonly (Interval | undefined)[]): Interval | undefined {
   let [min, max] = [0, 0]
   for (const part of parts) {

@@ -11,7 +11,7 @@ export class Waits {
     if (ms > this.#max) this.#max = ms
   }
 
-  /** Undefined where nothing waited. */
+  /** Undefined if nothing waited. */
   report(): { readonly count: number; readonly p50: number; readonly p99: number; readonly max: number } | undefined {
     if (this.#count === 0) return undefined
     return { count: this.#count, p50: this.#percentile(0.5), p99: this.#percentile(0.99), max: this.#max }

@@ -48,7 +48,7 @@ export class ParsedLine implements LogRecord {
   }
 }
 
-/** The record of a request that began then. Undefined where it has lasted longer than any does. */
+/** The record of a request that began then. Undefined if it has lasted longer than any does. */
 export function begunAt(
   { ms, resolutionMs }: Instant,
   durationMs: number | undefined,

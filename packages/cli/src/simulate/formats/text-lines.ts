@@ -54,7 +54,7 @@ export class TextLines implements LineReader {
     return text === undefined || isAbsent(text) ? undefined : this.#decode(text)
   }
 
-  /** The record of a line's time and duration. Undefined where they are none. */
+  /** The record of a line's time and duration. Undefined if they are none. */
   #timed(line: string): ParsedLine | undefined {
     const { clf, iso, epoch, duration } = this.#at
     const durationMs = duration < 0 ? undefined : secondsIn(this.#text(line, duration))
@@ -78,7 +78,7 @@ export class TextLines implements LineReader {
     return wholeNumber(line, this.#start(place), this.#end(place))
   }
 
-  /** A part as written. Undefined where the log has none. */
+  /** A part as written. Undefined if the log has none. */
   #text(line: string, place: number): string | undefined {
     if (place < 0) return undefined
     const start = this.#start(place)

@@ -20,7 +20,7 @@ const ESCAPE = /\\(x[0-9a-fA-F]{2}|[^x])/g
 const HIGH = /[^\0-\x7f]/
 const LETTERS: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', b: '\b', v: '\v', f: '\f' }
 
-/** A whole number between two positions of a line. Undefined where there is anything but digits. */
+/** A whole number between two positions of a line. Undefined if there is anything but digits. */
 export function wholeNumber(line: string, start: number, end: number): number | undefined {
   if (start === end || end - start > 15) return undefined
   let number = 0

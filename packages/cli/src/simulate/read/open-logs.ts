@@ -66,7 +66,7 @@ export interface ReadCounts {
 export interface LogsInOrder extends AsyncIterable<readonly LogRecord[]> {
   /** The form of each log that is not empty. */
   readonly formats: readonly string[]
-  /** Bytes of all files. Undefined where one is a pipe. */
+  /** Bytes of all files. Undefined if one is a pipe. */
   readonly bytesTotal: number | undefined
   readonly counts: ReadCounts
 }

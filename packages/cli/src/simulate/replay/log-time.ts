@@ -38,7 +38,7 @@ export class LogTime implements Timing {
     return this.#now
   }
 
-  /** The instant of the next timer. Undefined where none is set. */
+  /** The instant of the next timer. Undefined if none is set. */
   get nextAt(): number | undefined {
     return this.#timers.first?.at
   }

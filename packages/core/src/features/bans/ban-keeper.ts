@@ -55,7 +55,7 @@ export class BanKeeper<Subject> {
     if (this.#isOfStore && propertyOf(bans, 'enforceBansOfEveryPolicy')) bans.enforceBansOfEveryPolicy?.()
   }
 
-  /** The strike that a refusal in this tier counts as: see `StoreRequest.strike`. Undefined where it is none. */
+  /** The strike that a refusal in this tier counts as: see `StoreRequest.strike`. Undefined if it is none. */
   strikeOf(tier: string | undefined, terms: BanTerms, identities: readonly string[]): number | undefined {
     return strikeOf(this.#banOf(tier), terms, identities)
   }
@@ -108,7 +108,7 @@ export class BanKeeper<Subject> {
     if (this.#isOfStore) void bans?.unblock(EVERY_POLICY, identity)
   }
 
-  /** Counts the strike of a verdict's request; undefined where it is no strike. */
+  /** Counts the strike of a verdict's request; undefined if it is no strike. */
   async #strikeFor(
     verdict: Verdict,
     { weight = 1, reason = '' }: StrikeOptions = {},

@@ -116,7 +116,7 @@ export function drawJitter({ jitterMs }: Ban): number {
   return jitterMs === 0 ? 0 : Math.floor(Math.random() * (jitterMs + 1))
 }
 
-/** The strike that a refusal of a request counts as: see `StoreRequest.strike`. Undefined where it is none. */
+/** The strike that a refusal of a request counts as: see `StoreRequest.strike`. Undefined if it is none. */
 export function strikeOf(ban: Ban, terms: BanTerms, identities: readonly string[]): number | undefined {
   return ban.countsRefusals && ban.covers(identities[terms.identity] as string) ? drawJitter(ban) : undefined
 }

@@ -106,7 +106,7 @@ export class Blocks extends ExpiringValues<Block> {
     return true
   }
 
-  /** A block by hand that fits the room; undefined where there is none. */
+  /** A block by hand that fits the room; undefined if there is none. */
   #withRoom(key: string, before: Block | undefined, block: Block): Block | undefined {
     const earlier = before && !isBan(before) ? before : undefined
     const more = this.bytesOf(key, block) - (earlier ? this.bytesOf(key, earlier) : 0)

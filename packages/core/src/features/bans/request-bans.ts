@@ -59,7 +59,7 @@ export class RequestBans<Request> {
     return this.#by.atOnce && !isFromOtherSite(context) && !this.#isForgeable(context)
   }
 
-  /** Counts the strike of a final refusal. Undefined where the store has counted it, or where it is no strike. */
+  /** Counts the strike of a final refusal. Undefined if the store has counted it, or where it is no strike. */
   strike(context: HttpContext<Request>, refusal: Verdict): Promise<Verdict> | undefined {
     const { atOnce, count, keeper } = this.#by
     const isRationed = isFromOtherSite(context)
@@ -84,7 +84,7 @@ export class RequestBans<Request> {
     return this.#by.trap?.catches(context) === true
   }
 
-  /** Counts the strike of a request that a trap catches. The verdict is that of a ban in force; undefined where there is no strike. */
+  /** Counts the strike of a request that a trap catches. The verdict is that of a ban in force; undefined if there is no strike. */
   strikeTrapped(context: HttpContext<Request>, verdict: Verdict): Promise<Verdict> | undefined {
     const { trap, keeper, engine } = this.#by
     if (!trap || isBarred(verdict) || this.#isForgeable(context)) return undefined

@@ -112,7 +112,7 @@ export class BodyMeter {
 
 const meters = new WeakMap<IncomingMessage, BodyMeter>()
 
-/** The announced length of a request's body; undefined where it has a body of unannounced length. */
+/** The announced length of a request's body; undefined if it has a body of unannounced length. */
 export function announcedLength(raw: IncomingMessage): number | undefined {
   const { 'content-length': length, 'transfer-encoding': transferEncoding } = raw.headers
   // A transfer coding overrides a length (RFC 9112 §6.3); Node refuses requests that give both.

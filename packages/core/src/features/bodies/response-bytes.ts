@@ -32,7 +32,7 @@ export interface ResponseBytesOptions {
 }
 
 /**
- * Returns the charging of response bodies; undefined where no limit counts them.
+ * Returns the charging of response bodies; undefined if no limit counts them.
  *
  * @throws SluiceError `INVALID_POLICY`
  */

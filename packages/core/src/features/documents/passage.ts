@@ -36,7 +36,7 @@ export class Passage<Request> {
 
   /**
    * The first match in force with a policy that the request waits for. Left out are policies that it has passed, and those that
-   * count units that its guard does not: it holds and settles no others. Undefined where there is none.
+   * count units that its guard does not: it holds and settles no others. Undefined if there is none.
    */
   inForce(head: Matched<Request> | undefined, { units }: PolicyChoice<Request>): Matched<Request> | undefined {
     const waitedFor = this.#waitedFor ?? policiesIn(this.#matched)
@@ -96,7 +96,7 @@ function isReported({ options }: Matched<never>): boolean {
 /** Matches without some of their policies, by the names of these: equal ones are one object, which has one guard. */
 const parts = new WeakMap<Matched<never>, Map<string, Matched<never>>>()
 
-/** A match without the policies of these names. Undefined where none is left. */
+/** A match without the policies of these names. Undefined if none is left. */
 export function without<Request>(matched: Matched<Request>, policies: Policies): Matched<Request> | undefined {
   if (policies.size === 0) return matched
   const omitted = [...policiesIn(matched)].filter((name) => policies.has(name))

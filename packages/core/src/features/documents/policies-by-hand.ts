@@ -32,7 +32,7 @@ export function policiesByHand<Request>(
       names.set(policy, given)
       return policy
     })
-  /** Undefined where there is no policy of this name. */
+  /** Undefined if there is no policy of this name. */
   const policyFor = (given: string, subject: unknown): MaybePromise<Policy<Request>> | undefined => {
     const matched = source.byName.get(given)
     if (!matched) return undefined

@@ -241,7 +241,7 @@ class LimitersOfPolicies<Request> {
     return whenKnown(first, (known) => this.#goOn(known, passage, parts, next, context))
   }
 
-  /** What has taken the place of the policies of a request that waits. Undefined where they are gone, or count other units. */
+  /** What has taken the place of the policies of a request that waits. Undefined if they are gone, or count other units. */
   #inForce(
     passage: Passage<Request>,
     { engine }: GuardParts<Request>,

@@ -40,12 +40,12 @@ export type GivenClient = { readonly kind: string; readonly value: unknown } | {
 /** Policies that are data, and the selection of those that apply to a request. */
 export interface PolicySource<Request> {
   /**
-   * Undefined where no policy applies. Called once for each request, before anything is charged, and before each decision on a
+   * Undefined if no policy applies. Called once for each request, before anything is charged, and before each decision on a
    * request that waits, and after its wait. Returns a promise only where it has to wait.
    */
   match(context: HttpContext<Request>): MaybePromise<MatchedPolicies<Request> | undefined>
   /**
-   * The policy of this name for a client that is given by hand: with its override, where it has one. Undefined where there is no
+   * The policy of this name for a client that is given by hand: with its override, where it has one. Undefined if there is no
    * policy of the name. A promise only where it has to wait. Absent on sources without differences for some clients.
    */
   forClient?(name: string, client: GivenClient): MaybePromise<MatchedPolicies<Request> | undefined>

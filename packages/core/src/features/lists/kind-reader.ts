@@ -11,7 +11,7 @@ import { standardValue } from './standard-value.js'
 
 type Key<Subject> = KeyFunction<Subject> | undefined
 
-/** A limiter's keys beside those of its policy, by their kind. Undefined where there is none of the kind. */
+/** A limiter's keys beside those of its policy, by their kind. Undefined if there is none of the kind. */
 export type MoreKeys<Subject> = (kind: string) => KeyFunction<Subject> | undefined
 
 /** The default of `byIp()`. */
@@ -66,7 +66,7 @@ export class KindReader<Subject> implements ListKeys {
   }
 
   /**
-   * The counted value of a kind; for `ip`, the address itself. Undefined where a request has none.
+   * The counted value of a kind; for `ip`, the address itself. Undefined if a request has none.
    *
    * @throws RequestFault for an invalid value, which otherwise would be on no list, whoever sends it
    */

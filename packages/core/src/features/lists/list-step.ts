@@ -17,9 +17,9 @@ import type { DenyOptions, ListItem, ListOptions, ListPredicate } from './option
 
 /** A request, or another argument of a limiter, as lists see it. */
 export interface ListSubject {
-  /** The counted value of a kind; for `ip`, the address. Undefined where there is none. */
+  /** The counted value of a kind; for `ip`, the address. Undefined if there is none. */
   valueOf(kind: string): string | undefined
-  /** Calls a function of the user's. Undefined where there is no request to call it with. */
+  /** Calls a function of the user's. Undefined if there is no request to call it with. */
   readonly ask: ((predicate: ListPredicate<never>) => unknown) | undefined
   /** Whether the client could choose its address: then it is on no list that allows addresses. Called only where there is one. */
   readonly hasForgeableAddress: () => boolean
@@ -118,7 +118,7 @@ export class ListStep {
     return this.#pending.length === 0 ? undefined : Promise.all(this.#pending.map(({ pending }) => pending))
   }
 
-  /** Undefined where no list has it. */
+  /** Undefined if no list has it. */
   decide(subject: ListSubject): Listed | undefined {
     const versions = this.#sumOfVersions()
     if (versions !== this.#versions) {

@@ -90,7 +90,7 @@ export class ListedSubjects<Subject> {
     return this.#step.pending
   }
 
-  /** Undefined where no list matches the argument. */
+  /** Undefined if no list matches the argument. */
   decide(subject: Subject, context: HttpContext<Subject>): Verdict | undefined {
     return this.#verdict({
       valueOf: (kind) => this.#reader.read(kind, subject, context),

@@ -40,7 +40,7 @@ export interface ChargingOptions<Request> {
 
 /**
  * Returns charging by outcome and by body: a request is charged first, and refunded or settled when its outcome and its body
- * are known. Undefined where requests count by neither.
+ * are known. Undefined if requests count by neither.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
@@ -73,7 +73,7 @@ export function chargingFor<Request>(
 interface ChargingParts<Request> {
   readonly engine: Engine<Request>
   readonly outcomes: Outcomes
-  /** Undefined where all requests count. */
+  /** Undefined if all requests count. */
   readonly count: CheckedCount | undefined
   readonly body: Required<BodyOptions> | undefined
   /** Whether a limit counts bytes of bodies. */
@@ -102,7 +102,7 @@ export class Charging<Request> {
     return undefined
   }
 
-  /** The bytes to reserve for a request: its announced length, or the maximum. Undefined where no limit counts bytes. */
+  /** The bytes to reserve for a request: its announced length, or the maximum. Undefined if no limit counts bytes. */
   bytesOf(context: HttpContext<Request>): number | undefined {
     if (!this.#by.countsBytes) return undefined
     const raw = rawRequest(context)

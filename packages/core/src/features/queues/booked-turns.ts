@@ -28,7 +28,7 @@ export type BookedWait = Pick<WaitOptions, 'client' | 'maxWaitMs' | 'signal'>
 /** Delay after the end of its maximum wait until a wait ends by itself. */
 const SLACK_MS = 5
 
-/** The turn that queueing limits have booked for a charge; undefined where there is none to wait for. */
+/** The turn that queueing limits have booked for a charge; undefined if there is none to wait for. */
 export function bookingOf({ delayMs, [DECISION]: decision }: Verdict): Booking | undefined {
   if (delayMs === 0 || !isCharged(decision)) return undefined
   const { plan, identities, costs } = decision.request

@@ -135,7 +135,7 @@ export class FairClass {
     this.number = number
   }
 
-  /** The next turn; undefined where the class is empty. */
+  /** The next turn; undefined if the class is empty. */
   get first(): Turn | undefined {
     return this.#next.first?.turns[0]
   }

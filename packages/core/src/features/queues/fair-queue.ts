@@ -111,7 +111,7 @@ export class FairQueue {
 
   /**
    * The turn that leaves a full queue for one outside of it: the newest turn of the client with the most turns, in classes that
-   * are not above its own. Undefined where the newcomer's client would have as many, or where no client is known.
+   * are not above its own. Undefined if the newcomer's client would have as many, or where no client is known.
    */
   displacedBy({ client, headStartMs }: Turn): Turn | undefined {
     if (client === undefined) return undefined

@@ -23,7 +23,7 @@ export type HeadTurn = Omit<WaitingTurn, 'cell'>
 interface SharedQueue {
   queue: FairQueue
   report: WaitingReport
-  /** The last report, as text; undefined where it is unknown. */
+  /** The last report, as text; undefined if it is unknown. */
   reported: string | undefined
   /** The time of that report, by the performance clock. */
   reportedAt: number

@@ -56,9 +56,9 @@ export interface Waiter {
   decide(turn?: HeadTurn, queue?: number): Verdict | Promise<Verdict>
   /** Changes nothing. `units`: how many of the limit of one queue, by its number, in place of the request's cost. */
   peek(queue?: number, units?: number): Verdict | Promise<Verdict>
-  /** The report of a queue, by its number, to other processes; undefined where they need none. */
+  /** The report of a queue, by its number, to other processes; undefined if they need none. */
   readonly reportOf: ((queue: number) => WaitingReport) | undefined
-  /** Whether there may be room for permits; undefined where a decision costs no more. Never rejects. */
+  /** Whether there may be room for permits; undefined if a decision costs no more. Never rejects. */
   readonly mayHavePermits: (() => Promise<boolean>) | undefined
   refund(verdict: Verdict): Promise<unknown>
   /**

@@ -180,7 +180,7 @@ export class Waiting {
     return waitMs
   }
 
-  /** Refunds an admission that comes too late, and resolves to the reason; undefined where it is in time. */
+  /** Refunds an admission that comes too late, and resolves to the reason; undefined if it is in time. */
   #tooLate(verdict: Verdict): Promise<unknown> | undefined {
     const { signal } = this.#options
     const leftMs = Math.max(0, this.#leftMs)

@@ -5,7 +5,7 @@ import { processCounts } from './process-counts.js'
 import { ProcessFigures } from './process-figures.js'
 import { Reporter } from './reporter.js'
 
-/** Live figures of a process, with its run. `figures` is undefined where they have the form of another version. */
+/** Live figures of a process, with its run. `figures` is undefined if they have the form of another version. */
 export interface LiveProcess {
   readonly run: string
   readonly ageMs: number

@@ -32,7 +32,7 @@ export class RecentRefusals implements LastRefusals {
   #isWritten = true
   #isClosed = false
 
-  /** @param shared undefined where there are no other processes */
+  /** @param shared undefined if there are no other processes */
   constructor(shared?: SharedRefusals) {
     this.#shared = shared
   }

@@ -49,7 +49,7 @@ export interface HeldPermits {
   holdUntil(result: PromiseLike<unknown>, isDone: IsDone | undefined): void
 }
 
-/** The holder of the permits of a limiter's limits; undefined where none counts permits. */
+/** The holder of the permits of a limiter's limits; undefined if none counts permits. */
 export function permitsFor<Request>(
   where: string,
   limiter: BasicLimiter<Request>,

@@ -12,7 +12,7 @@ import type { Waits } from './guard-feature.js'
 
 /** The parts of a decider, beside its engine. */
 export interface DeciderParts<Request> {
-  /** Undefined where a missing key is an error. */
+  /** Undefined if a missing key is an error. */
   readonly anonymous: AnonymousRequests<Request> | undefined
   /** Where requests wait for a turn. */
   readonly waits: Waits<Request> | undefined

@@ -24,7 +24,7 @@ export interface GuardFeature {
   /** The responders of refusals that no limit makes, unchecked. Undefined for those of the limiter. */
   readonly responders?: (options: object) => RespondersByReason
   /**
-   * Adds itself to a guard. Undefined where it has nothing to do with the requests of this guard.
+   * Adds itself to a guard. Undefined if it has nothing to do with the requests of this guard.
    *
    * @throws SluiceError `INVALID_POLICY`
    */
@@ -101,7 +101,7 @@ export interface PassingRequest<Request> {
   readonly isShared: boolean
   /** The limits of this request, where their numbers differ from those of the guard. */
   readonly choice: PolicyChoice<Request> | undefined
-  /** Undefined where its policies stay. */
+  /** Undefined if its policies stay. */
   readonly inForce: FindInForce<Request> | undefined
   /** Those of the guard, or of the policies that have come into force while it waited. */
   holder: HoldsCharges<Request>
@@ -142,7 +142,7 @@ export interface HoldsCharges<Request> {
 export interface InForce<Request> {
   readonly choice: PolicyChoice<Request>
   readonly cost: number | CostFunction<Request>
-  /** Undefined where a missing key is an error. */
+  /** Undefined if a missing key is an error. */
   readonly anonymous: AnonymousRequests<Request> | undefined
   /** Whether they refuse no request. */
   readonly onlyReport: boolean
@@ -150,7 +150,7 @@ export interface InForce<Request> {
 }
 
 /**
- * The policies in force of a request that waits, where they may change. Undefined where none has taken the place of its own.
+ * The policies in force of a request that waits, where they may change. Undefined if none has taken the place of its own.
  * Throws or rejects with `NOT_LIMITED` of the queues where they have stopped limiting it.
  */
 export type FindInForce<Request> = () => MaybePromise<InForce<Request> | undefined>

@@ -24,7 +24,7 @@ export interface BasicGuard<Request> {
   readonly requestProperty: string
   /** Whether its verdicts take permits of `concurrency` limits, which are held until the handler is done. */
   readonly holdsPermits: boolean
-  /** Traits of any of its responders. Undefined where policies choose these at each request. */
+  /** Traits of any of its responders. Undefined if policies choose these at each request. */
   readonly responders?: Pick<ResponderTraits, 'deceives' | 'degrades'>
 }
 

@@ -92,7 +92,7 @@ export function invalidRequests<Request>(
   }
 }
 
-/** The request's fault; undefined where the request did not cause the error. */
+/** The request's fault; undefined if the request did not cause the error. */
 function faultIn(error: unknown, units: unknown): Fault | undefined {
   if (error instanceof RequestFault) return error.fault
   // A number was computed from the request. Any other value is a mistake in the function, as is a unit that no limit counts.

@@ -175,7 +175,7 @@ function decidingParts<Request>(
     handleInvalid,
     ...hooks,
     decider: new Decider(engine, { anonymous, waits: responders.queues ? hooks.waits : undefined, optionsFor }),
-    /** Undefined where no limit is a `concurrency` limit. */
+    /** Undefined if no limit is a `concurrency` limit. */
     permits: permitsFor(where, limiter, engine.timing),
   }
 }

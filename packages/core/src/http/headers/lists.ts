@@ -26,7 +26,7 @@ const policies = oncePerPlan((limits) => limits.map(policyMember).join(', '))
 
 /**
  * Both fields as Lists of Strings with parameters: drafts 8 and later, which differ in the meaning of `t`.
- * `timeOf` returns `t` in seconds; undefined where it is unknown. `waitMs`: the `Retry-After` of the binding limit.
+ * `timeOf` returns `t` in seconds; undefined if it is unknown. `waitMs`: the `Retry-After` of the binding limit.
  */
 function listWriter(timeOf: (limit: LimitReport, waitMs: number | undefined) => number | undefined): HeaderWriter {
   return {

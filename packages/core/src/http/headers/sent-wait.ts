@@ -17,7 +17,7 @@ export function noteHeld(verdict: Verdict, ms: number): void {
 }
 
 /**
- * The wait in ms that clients are sent with a refusal; undefined where no wait helps. It is the verdict's own, but for permits:
+ * The wait in ms that clients are sent with a refusal; undefined if no wait helps. It is the verdict's own, but for permits:
  * no clock shows when a handler is done, and `ttl`, after which a permit is free at the latest, is mostly far longer than
  * permits are held.
  */

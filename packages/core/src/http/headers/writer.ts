@@ -46,7 +46,7 @@ export function quota({ unit, limit, windowMs, capacity }: LimitReport): { q: nu
   return { q: integer(q), w: arePermits(unit) || ms < 1000 ? undefined : seconds(ms) }
 }
 
-/** The limit with the longest wait of a refused request; undefined where no wait helps, or where only other waiters are ahead. */
+/** The limit with the longest wait of a refused request; undefined if no wait helps, or where only other waiters are ahead. */
 export function binding({ allowed, retryAfterMs, limits }: Verdict): LimitReport | undefined {
   if (allowed || retryAfterMs === undefined) return undefined
   return limits[longestRefusal(limits)]

@@ -51,14 +51,14 @@ export class AnonymousRequests<Request> {
     }
   }
 
-  /** The identity of a request without a key; undefined where such requests are not limited. */
+  /** The identity of a request without a key; undefined if such requests are not limited. */
   #identityOf({ where }: Policy<Request>, context: HttpContext<Request>): string | undefined {
     return this.key && this.#start + checkedKey(where, this.key(context.request, context), true)
   }
 }
 
 /**
- * Undefined where a missing key is an error.
+ * Undefined if a missing key is an error.
  *
  * @throws SluiceError `INVALID_POLICY`
  */

@@ -42,7 +42,7 @@ export function cookieReader(name: string): (header: string | undefined) => stri
   }
 }
 
-/** The value that every parser reads. Undefined where a parser may read another value, or where it is not `known`. */
+/** The value that every parser reads. Undefined if a parser may read another value, or where it is not `known`. */
 function readValue(text: string, known: string | undefined): string | undefined {
   const trimmed = text.trim()
   const start = text.indexOf(trimmed)

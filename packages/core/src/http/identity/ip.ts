@@ -113,7 +113,7 @@ function keyOfClient<Subject>(context: HttpContext<Subject>, grouping: Grouping)
   throw new SluiceError('INVALID_KEY', message)
 }
 
-/** Undefined where the text is no address. */
+/** Undefined if the text is no address. */
 function keyOfAddress(given: string, grouping: Grouping): string | undefined {
   if (isIPv4(given)) return given
   // A socket that listens on both families reports nearly every client in this form.

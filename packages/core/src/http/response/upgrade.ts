@@ -77,7 +77,7 @@ class Upgrade {
   }
 }
 
-/** The status that a response was sent with, also past Node's response; undefined where none was. */
+/** The status that a response was sent with, also past Node's response; undefined if none was. */
 export function sentStatus(response: RawResponse): number | undefined {
   return upgradeOf(response)?.status ?? (response.headersSent ? response.statusCode : undefined)
 }

@@ -314,7 +314,7 @@ function refuses({ request: refused, result }: Refusal, request: StoreRequest): 
 }
 
 /**
- * The wait of each limit for another request, as of the refusal. Undefined where a limit that had room may lack it for this one, or
+ * The wait of each limit for another request, as of the refusal. Undefined if a limit that had room may lack it for this one, or
  * where none is sure to refuse.
  */
 function waitsFor(refused: StoreRequest, { values }: StoreResult, request: StoreRequest): number[] | undefined {

@@ -27,7 +27,7 @@ export interface StoredLimits {
 
 interface Held {
   readonly client: Client
-  /** Undefined where there is none. */
+  /** Undefined if there is none. */
   readonly stored: StoredOverride | undefined
   readonly generation: number
   isStale: boolean
@@ -40,7 +40,7 @@ interface Found {
 interface Lookup {
   readonly client: Client
   readonly sinceMs: number
-  /** Undefined where it is unknown. */
+  /** Undefined if it is unknown. */
   readonly found: Promise<Found | undefined>
   readonly finish: (found: Found | undefined) => void
   /** Whether a change came after it was sent. */
@@ -50,7 +50,7 @@ interface Lookup {
 }
 
 export interface LookupCalls {
-  /** Finds the overrides of clients, in the order of the clients. Undefined where there is none. */
+  /** Finds the overrides of clients, in the order of the clients. Undefined if there is none. */
   askFor(clients: readonly Client[]): Promise<readonly (StoredLimits | undefined)[]>
   /** An override was found, of a client that was decided without it. */
   onLate(): void

@@ -42,7 +42,7 @@ export class PostgresDocuments implements SavedDocuments {
     return row && { version: Number(row.number), at: Number(row.ms) }
   }
 
-  /** Undefined where none was saved. */
+  /** Undefined if none was saved. */
   async newest(): Promise<SavedDocument | undefined> {
     const [saved] = await this.#newest(1)
     return saved

@@ -53,7 +53,7 @@ class Tally {
     return Math.round(sum(this.groups.filter(fits).map(({ keys }) => keys)))
   }
 
-  /** Estimated bytes of a number of keys of a policy, or of any. Undefined where none was measured. */
+  /** Estimated bytes of a number of keys of a policy, or of any. Undefined if none was measured. */
   bytesOf(keys: number, policy?: string): number | undefined {
     const sizes = this.measured
       .filter((each) => policy === undefined || each.policy === policy)

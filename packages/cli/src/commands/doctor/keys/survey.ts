@@ -33,9 +33,9 @@ const KEYS_PER_SCAN = 500
 
 /** The measurements of one key. */
 export interface Measured extends OurKey {
-  /** Undefined where MEMORY USAGE is not permitted. */
+  /** Undefined if MEMORY USAGE is not permitted. */
   readonly bytes: number | undefined
-  /** Undefined where PTTL is not permitted. */
+  /** Undefined if PTTL is not permitted. */
   readonly hasExpiry: boolean | undefined
 }
 
@@ -49,7 +49,7 @@ export interface Survey {
   readonly ours: readonly (OurKey & { readonly keys: number })[]
   readonly measured: readonly Measured[]
   readonly calls: number
-  /** Keys without expiry, of any program. Undefined where INFO is not permitted. */
+  /** Keys without expiry, of any program. Undefined if INFO is not permitted. */
   readonly permanent: number | undefined
   /** Other databases with keys, by number. */
   readonly otherDatabases: readonly number[]
@@ -57,7 +57,7 @@ export interface Survey {
 
 /**
  * Walks the keys by SCAN, at most `scanCalls` times, and measures a sample of ours. A walk that ends early has seen a random
- * part, as SCAN goes by the hashes of keys. Undefined where SCAN is not permitted, which is noted.
+ * part, as SCAN goes by the hashes of keys. Undefined if SCAN is not permitted, which is noted.
  */
 export async function survey(server: Server, options: DoctorOptions): Promise<Survey | undefined> {
   const groups = new Map<string, OurKey & { keys: number }>()

@@ -26,7 +26,7 @@ export interface FileListOptions {
 export interface FileList extends List {
   /** How many entries are in use. */
   readonly size: number
-  /** Why the present contents of the file are not in use. Undefined where they are. */
+  /** Why the present contents of the file are not in use. Undefined if they are. */
   readonly error: SluiceError | undefined
 }
 
