@@ -1,16 +1,13 @@
 // The built packages in the bundles of their users: npm run bundlers [-- <bundler or package> …]
 // - Each bundler makes a server in every way that keeps one copy of the core, and in one that makes two, which is an error.
 // - Each bundler makes one file of a program for each package and all that it needs, in both formats, minified and not.
-import { cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { join } from 'node:path'
 import { bundleBy, bundlers } from './lib/bundlers.js'
-import { freePort } from './lib/ports.js'
 import { root } from './lib/project.js'
 import { run, whenStarted } from './lib/run.js'
-import { startThrowawayRedis } from './lib/throwaway-redis.js'
-import { install, packAll, users } from './lib/users-project.js'
-import { ensureRedis } from './programs.js'
+import { install, place, withTarballs } from './lib/users-project.js'
 
 const folder = join(root, '.tmp/bundlers')
 const project = join(folder, 'project')
@@ -171,26 +168,18 @@ await whenStarted(import.meta.url, async () => {
     const some = names.filter((name) => named.includes(name))
     return some.length > 0 ? some : names
   }
-  await ensureRedis()
-  rmSync(folder, { recursive: true, force: true })
-  await install(project, { ...INSTALLED, ...(await packAll(folder)) })
-  const other = join(project, 'node_modules/other-package')
-  mkdirSync(other, { recursive: true })
-  writeFileSync(join(other, 'package.json'), '{ "name": "other-package", "version": "1.0.0", "main": "index.js" }\n')
-  writeFileSync(join(other, 'index.js'), OTHER)
-  for (const program of ['bundled.mjs', 'bundled'])
-    cpSync(join(users, program), join(project, program), { recursive: true })
-  const port = await freePort()
-  const redis = await startThrowawayRedis(['--port', String(port)])
-  const env = { REDIS_URL: `redis://127.0.0.1:${port}` }
-  const failures = []
-  try {
+  await withTarballs('bundlers', async ({ tarballs, env }) => {
+    await install(project, { ...INSTALLED, ...tarballs })
+    const other = join(project, 'node_modules/other-package')
+    mkdirSync(other, { recursive: true })
+    writeFileSync(join(other, 'package.json'), '{ "name": "other-package", "version": "1.0.0", "main": "index.js" }\n')
+    writeFileSync(join(other, 'index.js'), OTHER)
+    for (const program of ['bundled.mjs', 'bundled']) place(project, program)
+    const failures = []
     for (const bundler of orAll(bundlers)) {
       await tryWays(bundler, env)
       failures.push(...(await tryPackages(bundler, orAll(packages), env)))
     }
-  } finally {
-    await redis.end()
-  }
-  if (failures.length > 0) throw new Error(`these do not work:\n${failures.join('\n')}`)
+    if (failures.length > 0) throw new Error(`these do not work:\n${failures.join('\n')}`)
+  })
 })

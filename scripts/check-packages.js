@@ -1,26 +1,16 @@
 // Packs every package as for publishing and checks the tarballs: their contents, by publint and arethetypeswrong, and whether
 // they serve the programs in package-users/ as in a user's project. Needs a build before.
-import {
-  copyFileSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { checkPackage, createPackageFromTarballData } from '@arethetypeswrong/core'
 import { follow, reachable } from './lib/declarations.js'
 import { completionsIn, problemsOfCompletions } from './lib/editor.js'
 import { entriesOf } from './lib/entries.js'
-import { pnpm } from './lib/pnpm.js'
 import { root } from './lib/project.js'
 import { linksOf, release } from './lib/repository.js'
 import { run, whenStarted } from './lib/run.js'
+import { pack, place, runIn } from './lib/users-project.js'
 
 const workspace = join(root, '.tmp/packages')
 // The folder of the unpacked packages, as in a user's project, with their dependencies beside them.
@@ -66,15 +56,10 @@ export function problemsOfContents(files, { entries, declarations, modules = [],
   return [...missing, ...strays]
 }
 
-/** Packs all packages at once, as loading pnpm takes longer than packing. */
-const pack = () =>
-  pnpm(['--recursive', '--filter', './packages/*', 'pack', '--out', join(workspace, '%s.tgz')], { quiet: true })
-
-/** @param {string} name without the scope */
-async function unpack(name) {
+/** @param {[name: string, tarball: string]} packed the name without the scope */
+async function unpack([name, tarball]) {
   const folder = join(installed, '@sluice', name)
   mkdirSync(folder, { recursive: true })
-  const tarball = join(workspace, `sluice-${name}.tgz`)
   await run('tar', ['-xzf', tarball, '-C', folder, '--strip-components=1'])
   return { name, folder, tarball }
 }
@@ -271,30 +256,26 @@ export function problemsOfErrors(text, printed) {
 
 /** Runs the programs in `package-users/` on the unpacked packages. */
 async function serveUsers() {
-  const users = join(root, 'scripts/package-users')
-  const place = (/** @type {string} */ from, /** @type {string} */ to = from) =>
-    copyFileSync(join(users, from), join(workspace, to))
   writeFileSync(join(workspace, 'package.json'), '{ "private": true }\n')
   const types = join(installed, '@types/node')
   if (!existsSync(types)) symlinkSync(join(root, 'node_modules/@types/node'), types)
 
-  place('both.mjs')
-  await run(process.execPath, ['both.mjs'], { cwd: workspace })
-  place('jest.test.cjs')
+  await runIn(workspace, [process.execPath], 'both.mjs')
+  place(workspace, 'jest.test.cjs')
   await run('jest', ['--rootDir', workspace, '--testMatch', '**/jest.test.cjs', '--ci', '--watchman=false'], {
     cwd: workspace,
     quiet: true,
   })
-  place('vitest.test.mjs')
+  place(workspace, 'vitest.test.mjs')
   await run('vitest', ['run', '--root', workspace, 'vitest.test.mjs'], { cwd: workspace, quiet: true })
   for (const { program, files, options, version = 'typescript' } of COMPILERS) {
-    for (const file of files) place(program, file)
+    for (const file of files) place(workspace, program, file)
     const compilerOptions = { target: 'es2022', ...STRICT, noEmit: true, types: ['node'], ...options }
     writeFileSync(join(workspace, 'tsconfig.json'), JSON.stringify({ compilerOptions, files }))
     await run(process.execPath, [compilerOf(version), '-p', 'tsconfig.json'], { cwd: workspace })
   }
   await compileMistakes()
-  place('editor.ts')
+  place(workspace, 'editor.ts')
   const { RATE_LIMIT_OPTIONS } = await import(pathToFileURL(join(installed, '@sluice/core/dist/http.js')).href)
   const problems = problemsOfCompletions(completionsIn(workspace, 'editor.ts'), RATE_LIMIT_OPTIONS)
   if (problems.length > 0) throw new Error(`editor.ts:\n${problems.join('\n')}`)
@@ -305,12 +286,7 @@ async function serveUsers() {
 
 await whenStarted(import.meta.url, async () => {
   rmSync(workspace, { recursive: true, force: true })
-  const names = readdirSync(join(root, 'packages')).filter((name) =>
-    existsSync(join(root, 'packages', name, 'package.json')),
-  )
-  mkdirSync(workspace, { recursive: true })
-  await pack()
-  const packages = await Promise.all(names.map(unpack))
+  const packages = await Promise.all(Object.entries(await pack(workspace)).map(unpack))
 
   for (const { name, folder, tarball } of packages) {
     const problems = problemsOfContents(filesIn(folder), expectedContents(name, folder))

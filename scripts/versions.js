@@ -1,16 +1,12 @@
 // The built packages as their users install them, on every version that they declare: npm run deep -- versions
 // Each Node runs with the lowest and the newest version of every framework and Redis client, and the newest of the lowest
 // major.
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { freePort } from './lib/ports.js'
 import { engines, root } from './lib/project.js'
-import { run, whenStarted } from './lib/run.js'
-import { startThrowawayRedis } from './lib/throwaway-redis.js'
-import { install, manifestOf, packAll, users } from './lib/users-project.js'
-import { ensureRedis } from './programs.js'
+import { whenStarted } from './lib/run.js'
+import { install, manifestOf, runIn, withTarballs } from './lib/users-project.js'
 
-const folder = join(root, '.tmp/versions')
 /** Programs that have to work for every user, whatever the versions. */
 const PROGRAMS = ['versions.mjs', 'both.mjs']
 /** Packages of which a program needs the same version as of a peer. */
@@ -37,8 +33,8 @@ export function versionsOf(name, range) {
   }
 }
 
-/** @returns {Promise<string[]>} programs, one for each Node that is tried */
-async function installNodes() {
+/** @param {string} folder @returns {Promise<string[]>} programs, one for each Node that is tried */
+async function installNodes(folder) {
   const lowest = /** @type {string} */ (/\d+\.\d+/.exec(engines.node)?.[0])
   const nodes = []
   for (const version of [`${lowest}.0`, ...NODE_MAJORS]) {
@@ -64,27 +60,18 @@ export function setsOfPeers() {
   return sets
 }
 
-await whenStarted(import.meta.url, async () => {
-  await ensureRedis()
-  rmSync(folder, { recursive: true, force: true })
-  mkdirSync(folder, { recursive: true })
-  const [tarballs, nodes] = [await packAll(folder), await installNodes()]
-  const port = await freePort()
-  const redis = await startThrowawayRedis(['--port', String(port)])
-  try {
+await whenStarted(import.meta.url, () =>
+  withTarballs('versions', async ({ folder, tarballs, env }) => {
+    const nodes = await installNodes(folder)
     for (const [set, peers] of Object.entries(setsOfPeers())) {
       const project = join(folder, set.replaceAll(' ', '-'))
       await install(project, { ...tarballs, ...peers })
       for (const node of nodes) {
         for (const program of PROGRAMS) {
-          writeFileSync(join(project, program), readFileSync(join(users, program)))
-          const env = { REDIS_URL: `redis://127.0.0.1:${port}`, NODE_OPTIONS: '' }
-          const printed = await run(node, [program], { cwd: project, env, quiet: true })
-          if (printed !== '') console.log(`${set}: ${printed.trim()}`)
+          const printed = await runIn(project, [node], program, env)
+          if (printed !== '') console.log(`${set}: ${printed}`)
         }
       }
     }
-  } finally {
-    await redis.end()
-  }
-})
+  }),
+)
