@@ -1,13 +1,9 @@
-// `npm run build:figures`: writes the figures of README.md, the comparison and the site's home page from bench/results.json, with the date and the
-// machine. With --check it only looks whether they are up to date.
-import { readFileSync, writeFileSync } from 'node:fs'
+// Writes the figures of README.md, the comparison and the site's home page from bench/results.json, with the date and the machine.
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { median } from '../bench/lib/stats.js'
-import { root } from './lib/project.js'
-import { whenStarted } from './lib/run.js'
-
-/** The place of figures in a document. */
-const PLACE = /(?<=<!-- generated: figures -->\n)[\s\S]*?(?=<!-- end of generated -->)/
+import { median } from '../../bench/lib/stats.js'
+import { root } from '../lib/project.js'
+import { withGenerated } from './place.js'
 
 /** @typedef {Record<string, Record<string, number | number[]>>} Contestants */
 /** @typedef {{ measuredAt: string, machine: { cpu: string, node: string, redis: string }, raw: any, found?: any }} Measure */
@@ -106,20 +102,10 @@ Medians of ${when}.
 [what is left](../bench/what-is-left.md).
 `
 
-/** @param {string} name of a document @param {string} figures @param {boolean} isCheck */
-function write(name, figures, isCheck) {
-  const file = join(root, name)
-  const text = readFileSync(file, 'utf8')
-  if (!PLACE.test(text)) throw new Error(`${name}: no place for the figures`)
-  const made = text.replace(PLACE, () => figures)
-  if (isCheck && made !== text) throw new Error(`the figures of ${name} are stale; run: npm run build:figures`)
-  if (!isCheck) writeFileSync(file, made)
-}
-
-await whenStarted(import.meta.url, () => {
-  const isCheck = process.argv.includes('--check')
+export function make() {
   const figures = read(JSON.parse(readFileSync(join(root, 'bench/results.json'), 'utf8')))
-  write('README.md', forReadme(figures), isCheck)
-  write('docs/comparison.md', forComparison(figures), isCheck)
-  write('docs/index.md', forHome(figures), isCheck)
-})
+  const pages = { 'README.md': forReadme, 'docs/comparison.md': forComparison, 'docs/index.md': forHome }
+  return Object.fromEntries(
+    Object.entries(pages).map(([file, text]) => [file, withGenerated(file, 'figures', text(figures))]),
+  )
+}

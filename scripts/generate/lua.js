@@ -1,9 +1,7 @@
-// Embeds the Redis scripts of lua/ in the core: node scripts/build-lua.js [--check [--no-redis]]
-// --check writes nothing. It fails when the embedded scripts are stale, a kernel is impure, or Redis refuses a script.
-// --no-redis leaves out the check by Redis.
+// Embeds the Redis scripts of lua/ in the core.
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
 import {
   cellKindsOf,
   impurities,
@@ -14,16 +12,15 @@ import {
   sharedConstants,
   sourceIn,
 } from '@sluice/lua-optimiser'
-import { root } from './lib/project.js'
-import { whenStarted } from './lib/run.js'
-import { withThrowawayRedis } from './lib/throwaway-redis.js'
+import { root } from '../lib/project.js'
+import { withThrowawayRedis } from '../lib/throwaway-redis.js'
 
 /** @typedef {{ name: string, sha1: string, source: string }} Script */
 /** @typedef {ReturnType<typeof cellKindsOf>[number]} CellKind */
 
 const luaFolder = join(root, 'lua')
 const lua = sourceIn(luaFolder)
-const target = join(root, 'packages/core/src/redis/scripts/scripts.generated.ts')
+const TARGET = 'packages/core/src/redis/scripts/scripts.generated.ts'
 
 /**
  * The TypeScript module that holds the scripts, and all that the store has to know of how they are made.
@@ -61,7 +58,7 @@ export function renderModule(scripts, kinds, { ops, flags, outcomes }) {
   return `${parts.join('\n\n')}\n`
 }
 
-const HEADER = `// Generated from lua/ by \`npm run build:lua\`. Do not edit: change the Lua and run that again.
+const HEADER = `// Generated from lua/ by \`npm run generate\`. Do not edit: change the Lua and run that again.
 
 /** A script for Redis, and the name EVALSHA knows it by. */
 export interface LuaScript {
@@ -223,20 +220,6 @@ function luaNames(folder) {
 }
 
 /**
- * @param {Script[]} scripts
- * @param {string} module
- */
-async function check(scripts, module) {
-  const problems = [...luaNames('kernels'), ...luaNames('cells')].flatMap((name) =>
-    impurities(name, lua.read(name) ?? ''),
-  )
-  const current = existsSync(target) ? readFileSync(target, 'utf8') : undefined
-  if (current !== module) problems.push(`${relative(root, target)} is stale; run: npm run build:lua`)
-  if (problems.length === 0 && !process.argv.includes('--no-redis')) problems.push(...(await refusedByRedis(scripts)))
-  if (problems.length > 0) throw new Error(problems.join('\n'))
-}
-
-/**
  * Only Redis itself knows whether it can compile a script, and under which name it then keeps it.
  *
  * @param {Script[]} scripts
@@ -254,15 +237,23 @@ export function refusedByRedis(scripts) {
   })
 }
 
-await whenStarted(import.meta.url, async () => {
-  const scripts = Object.entries(scriptsOf(lua)).map(([name, source]) => scriptOf(name, source))
-  for (const { name, source } of scripts) requireDeclared(name, source)
-  const module = renderModule(scripts, cellKindsOf(lua), sharedConstants(lua))
-  if (process.argv.includes('--check')) {
-    await check(scripts, module)
-  } else {
-    mkdirSync(dirname(target), { recursive: true })
-    writeFileSync(target, module)
-  }
-  for (const { name, sha1, source } of scripts) console.log(`${name}: ${source.length} bytes, sha1 ${sha1}`)
-})
+/** @returns {Script[]} */
+function scripts() {
+  const all = Object.entries(scriptsOf(lua)).map(([name, source]) => scriptOf(name, source))
+  for (const { name, source } of all) requireDeclared(name, source)
+  return all
+}
+
+export const make = () => ({ [TARGET]: renderModule(scripts(), cellKindsOf(lua), sharedConstants(lua)) })
+
+/**
+ * Kernels that are impure, and scripts that Redis refuses.
+ *
+ * @param {boolean} withRedis
+ */
+export async function problems(withRedis) {
+  const impure = [...luaNames('kernels'), ...luaNames('cells')].flatMap((name) =>
+    impurities(name, lua.read(name) ?? ''),
+  )
+  return impure.length > 0 || !withRedis ? impure : refusedByRedis(scripts())
+}

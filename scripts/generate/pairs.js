@@ -1,12 +1,10 @@
-// `npm run build:pairs`: writes the tables of docs/features-together.md from test/deep/pairs/table.json. With --check it only looks
-// whether they are up to date. test/deep/pairs shows that the product does what they say.
-import { readFileSync, writeFileSync } from 'node:fs'
+// Writes the tables of docs/features-together.md from test/deep/pairs/table.json. test/deep/pairs shows that the product does what they say.
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { root } from './lib/project.js'
-import { whenStarted } from './lib/run.js'
+import { root } from '../lib/project.js'
+import { withGenerated } from './place.js'
 
 const FILE = 'docs/features-together.md'
-const PLACE = /(?<=<!-- generated: pairs -->\n)[\s\S]*?(?=<!-- end of generated -->)/
 
 /** @param {{ features: Record<string, string>, rejected: [string, string, string][] }} table */
 function tables({ features, rejected }) {
@@ -30,11 +28,10 @@ ${Object.keys(features)
   }
 }
 
-await whenStarted(import.meta.url, () => {
-  const text = readFileSync(join(root, FILE), 'utf8')
-  const made = text.replace(PLACE, () =>
+export const make = () => ({
+  [FILE]: withGenerated(
+    FILE,
+    'pairs',
     tables(JSON.parse(readFileSync(join(root, 'test/deep/pairs/table.json'), 'utf8'))),
-  )
-  if (!process.argv.includes('--check')) writeFileSync(join(root, FILE), made)
-  else if (made !== text) throw new Error(`the tables of ${FILE} are stale; run: npm run build:pairs`)
+  ),
 })

@@ -1,11 +1,9 @@
-// `npm run build:published`: writes what follows from etc/published.json. Each document with a command that installs a package
-// says below it that npm does not have the package yet, and each manifest has the addresses of the repository. With --check it
-// only looks whether they are up to date.
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+// Writes what follows from etc/published.json. Each document with a command that installs a package
+// says below it that npm does not have the package yet, and each manifest has the addresses of the repository.
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { root } from './lib/project.js'
-import { FILE, linksOf, release } from './lib/repository.js'
-import { whenStarted } from './lib/run.js'
+import { root } from '../lib/project.js'
+import { linksOf, release } from '../lib/repository.js'
 
 const NOTE = `<!-- generated: not published -->
 **Not published yet:** npm does not have these packages. In a clone of the repository, \`npm run pack\` makes them, and
@@ -74,16 +72,14 @@ const documents = () => [
 
 const packages = () => readdirSync(join(root, 'packages'))
 
-await whenStarted(import.meta.url, () => {
+export function make() {
   const { published, repository } = release()
-  const isCheck = process.argv.includes('--check')
-  const write = (/** @type {string} */ file, /** @type {(text: string) => string} */ make) => {
-    const text = readFileSync(join(root, file), 'utf8')
-    const made = make(text)
-    if (made === text) return
-    if (isCheck) throw new Error(`${file} does not follow from ${FILE}; run: npm run build:published`)
-    writeFileSync(join(root, file), made)
-  }
-  for (const file of documents()) write(file, (text) => withNote(text, published))
-  for (const name of packages()) write(`packages/${name}/package.json`, (text) => withLinks(name, text, repository))
-})
+  const texts = (/** @type {string[]} */ files, /** @type {(text: string, file: string) => string} */ make) =>
+    files.map((file) => [file, make(readFileSync(join(root, file), 'utf8'), file)])
+  return Object.fromEntries([
+    ...texts(documents(), (text) => withNote(text, published)),
+    ...packages().flatMap((name) =>
+      texts([`packages/${name}/package.json`], (text) => withLinks(name, text, repository)),
+    ),
+  ])
+}

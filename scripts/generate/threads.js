@@ -1,12 +1,10 @@
-// `npm run build:threads`: embeds the programs of threads (worker.ts) as text in modules of their packages, with all that they
+// Embeds the programs of threads (worker.ts) as text in modules of their packages, with all that they
 // import. A thread then starts from wherever the package runs: its source, its build, and a user's own bundle, beside which
-// nothing may be installed. With --check it only looks whether the modules are up to date.
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { join, relative } from 'node:path'
+// nothing may be installed.
+import { join } from 'node:path'
 import { build } from 'esbuild'
-import { licencesOf } from './lib/licences.js'
-import { root } from './lib/project.js'
-import { whenStarted } from './lib/run.js'
+import { licencesOf } from '../lib/licences.js'
+import { root } from '../lib/project.js'
 
 /** Each has a worker.ts, and worker.generated.ts is made of it. */
 const FOLDERS = [
@@ -40,17 +38,10 @@ async function renderModule(folder) {
   const program = outputFiles[0]?.text.trim() ?? ''
   // In the text, so that they are in each bundle, too.
   const text = licences.length === 0 ? program : `/*\n${licences.join('\n\n')}\n*/\n${program}`
-  return `// Made by scripts/build-threads.js from worker.ts: do not edit.\n\nexport const WORKER = ${JSON.stringify(text)}\n`
+  return `// Made by \`npm run generate\` from worker.ts: do not edit.\n\nexport const WORKER = ${JSON.stringify(text)}\n`
 }
 
-await whenStarted(import.meta.url, async () => {
-  for (const folder of FOLDERS) {
-    const target = join(root, folder, 'worker.generated.ts')
-    const module = await renderModule(folder)
-    if (!process.argv.includes('--check')) writeFileSync(target, module)
-    else if (!existsSync(target) || readFileSync(target, 'utf8') !== module) {
-      throw new Error(`${relative(root, target)} is stale; run: npm run build:threads`)
-    }
-    console.log(`${folder}: a thread of ${module.length} bytes`)
-  }
-})
+export async function make() {
+  const modules = FOLDERS.map(async (folder) => [`${folder}/worker.generated.ts`, await renderModule(folder)])
+  return Object.fromEntries(await Promise.all(modules))
+}

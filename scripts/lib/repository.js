@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { root } from './project.js'
 
 /** The settings of a release: whether npm has the packages, and the address of the source repository. */
-export const FILE = 'etc/published.json'
+const FILE = 'etc/published.json'
 
 /** The part of the address that stands for the owner until there is one. */
 const PLACEHOLDER = /\/OWNER\//

@@ -4,7 +4,7 @@ import { CELL_KINDS } from '@sluice/core/internal'
 import type { KernelName } from '@sluice/core/store'
 import { cellKindsOf, sourceIn } from '@sluice/lua-optimiser'
 import { describe, expect, test } from 'vitest'
-import { refusedByRedis, renderModule, scriptOf } from '../../scripts/build-lua.js'
+import { refusedByRedis, renderModule, scriptOf } from '../../scripts/generate/lua.js'
 
 const shared = { ops: { PEEK: 1 }, flags: { TOGETHER: 16 }, outcomes: { ADMITTED: 1 } }
 

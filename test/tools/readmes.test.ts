@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
-import { withLinks, withNote } from '../../scripts/build-published.js'
+import { withLinks, withNote } from '../../scripts/generate/published.js'
 import { root } from '../../scripts/lib/project.js'
 import { linksOf, release, requireRelease } from '../../scripts/lib/repository.js'
 import { commandsFor, withDependencies } from '../../scripts/pack.js'

@@ -1,4 +1,4 @@
-// Generated from lua/ by `npm run build:lua`. Do not edit: change the Lua and run that again.
+// Generated from lua/ by `npm run generate`. Do not edit: change the Lua and run that again.
 
 /** A script for Redis, and the name EVALSHA knows it by. */
 export interface LuaScript {

@@ -1,4 +1,4 @@
-// Runs in a thread of its own, as the text in worker.generated.ts: `npm run build:threads` after a change of this file or of what
+// Runs in a thread of its own, as the text in worker.generated.ts: `npm run generate` after a change of this file or of what
 // it imports.
 import { createReadStream, fstatSync } from 'node:fs'
 import { Socket } from 'node:net'
