@@ -8,6 +8,8 @@ import { root } from './lib/project.js'
 import { whenStarted } from './lib/run.js'
 
 const REPORTS = join(root, 'etc')
+/** The entry of our own packages alone, which semver does not cover. */
+const INTERNAL = 'internal'
 
 /**
  * The declarations of an entry that are its package's own.
@@ -35,12 +37,14 @@ await whenStarted(import.meta.url, () => {
     .flatMap((name) => {
       const folder = join(root, 'packages', name)
       const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
-      return entriesOf(manifest).map((entry) => ({
-        name,
-        folder,
-        entry: entry.name,
-        title: `${manifest.name} (${entry.name})`,
-      }))
+      return entriesOf(manifest)
+        .filter(({ name }) => name !== INTERNAL)
+        .map((entry) => ({
+          name,
+          folder,
+          entry: entry.name,
+          title: `${manifest.name} (${entry.name})`,
+        }))
     })
   const own = entries.map(({ folder, entry }) => ownDeclarations(folder, entry))
   const compilerState = read(root, own)
