@@ -1,6 +1,6 @@
-// Prints `N passed, N failed`, added up over the test runs of the last `npm test`, and exits with 1 if anything failed:
-// node scripts/test-report.js <exit code of npm test>
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+// Prints `N passed, N failed`, added up over runs of tests, and exits with 1 if anything failed. Each is named by its report, with
+// the exit code of its whole command: node scripts/test-report.js change=0 release=1
+import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from './lib/project.js'
 import { whenStarted } from './lib/run.js'
@@ -33,16 +33,18 @@ export function total(reports, exitCode) {
   return { passed, failed: unexplained ? 1 : failed }
 }
 
-/** @returns {Report[]} */
-function readReports() {
-  const folder = join(root, '.tmp/reports')
-  if (!existsSync(folder)) return []
-  const files = readdirSync(folder).filter((file) => file.endsWith('.json'))
-  return files.map((file) => JSON.parse(readFileSync(join(folder, file), 'utf8')))
+/** @param {string} name @returns {Report[]} */
+function readReports(name) {
+  const file = join(root, `.tmp/reports/${name}.json`)
+  return existsSync(file) ? [JSON.parse(readFileSync(file, 'utf8'))] : []
 }
 
 await whenStarted(import.meta.url, () => {
-  const { passed, failed } = total(readReports(), Number(process.argv[2] ?? 0))
-  console.log(`${passed} passed, ${failed} failed`)
-  if (failed > 0) process.exitCode = 1
+  const totals = process.argv.slice(2).map((word) => {
+    const [name = '', exitCode] = word.split('=')
+    return total(readReports(name), Number(exitCode))
+  })
+  const sum = (/** @type {'passed' | 'failed'} */ part) => totals.reduce((all, each) => all + each[part], 0)
+  console.log(`${sum('passed')} passed, ${sum('failed')} failed`)
+  if (sum('failed') > 0 || totals.length === 0) process.exitCode = 1
 })

@@ -1,5 +1,5 @@
-// `npm test`: everything that must hold, from a fresh clone with nothing but Node and npm. Stops at the first failure.
-// `npm test -- <filter>` runs only the tests whose file names contain the filter, on the source.
+// `npm test`: what every change needs, from a fresh clone with nothing but Node and npm. `npm run test:release`: what a release needs
+// besides. Both stop at the first failure. `npm test -- <filter>` runs only the tests whose file names contain the filter, on the source.
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { install } from './lib/pnpm.js'
@@ -9,36 +9,64 @@ import { npmRun, npmRunAtOnce, take } from './lib/steps.js'
 import { ensure } from './lib/system-program.js'
 import { programsOf } from './programs.js'
 
-const preparations = [
-  { name: 'Node version', action: () => requireNode() },
-  {
-    name: 'finding redis-server, nginx, PostgreSQL, curl, prometheus, caddy, haproxy and python3',
-    action: () => ensure(programsOf('test', 'release')),
-  },
-  { name: 'installing dependencies', action: install },
-]
+/** @typedef {import('./lib/steps.js').Step} Step */
 
-const checks = [
-  npmRunAtOnce([['check:generated'], ['check:lint'], ['build']]),
-  npmRunAtOnce([
-    ['check:types'],
-    ['check:sizes'],
-    ['check:structure'],
-    ['check:patterns'],
-    ['check:prose'],
-    ['check:unused'],
-    ['check:api'],
-    ['check:packages'],
-    ['check:bundles'],
-  ]),
-  npmRun('test:merge'),
-]
+/** @type {Record<'test' | 'release', { report: string, checks: Step[] }>} */
+const COMMANDS = {
+  test: {
+    report: 'change',
+    checks: [
+      npmRunAtOnce([['check:generated'], ['check:lint'], ['build']]),
+      npmRunAtOnce([
+        ['check:types'],
+        ['check:sizes'],
+        ['check:structure'],
+        ['check:patterns'],
+        ['check:prose'],
+        ['check:unused'],
+      ]),
+      npmRun('test:change'),
+    ],
+  },
+  release: {
+    report: 'release',
+    checks: [
+      npmRun('build'),
+      npmRunAtOnce([['check:api'], ['check:packages'], ['check:bundles']]),
+      npmRun('test:of-release'),
+    ],
+  },
+}
+
+/** @param {('test' | 'release')[]} commands @returns {Step[]} */
+const preparations = (...commands) => {
+  const programs = programsOf(...commands)
+  return [
+    { name: 'Node version', action: () => requireNode() },
+    {
+      name: `finding ${programs.map(({ program }) => program).join(', ')}`,
+      action: () => ensure(programs),
+    },
+    { name: 'installing dependencies', action: install },
+  ]
+}
 
 await whenStarted(import.meta.url, async () => {
-  // Reports of an earlier run must not be taken for this one's.
-  rmSync(join(root, '.tmp/reports'), { recursive: true, force: true })
-
-  const filters = process.argv.slice(2)
-  await take([...preparations, ...(filters.length > 0 ? [npmRun('test:only', filters)] : checks)])
-  console.log(filters.length > 0 ? '\nThese tests pass.' : '\nAll checks pass.')
+  const [, , ...words] = process.argv
+  const command = words[0] === '--release' ? 'release' : 'test'
+  const filters = words.filter((word) => word !== '--release')
+  if (filters.length > 0) {
+    await take([...preparations('test', 'release'), npmRun('test:only', filters)])
+    console.log('\nThese tests pass.')
+    return
+  }
+  const { report, checks } = COMMANDS[command]
+  // The report of an earlier run must not be taken for this one's.
+  rmSync(join(root, `.tmp/reports/${report}.json`), { force: true })
+  await take([...preparations(command), ...checks])
+  console.log(
+    command === 'test'
+      ? '\nAll checks of a change pass. npm run test:release has the others.'
+      : '\nAll checks of a release pass.',
+  )
 })

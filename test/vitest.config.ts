@@ -7,71 +7,30 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 /** Tests that need nothing but Node. */
 const QUICK = ['unit', 'contract', 'http']
 /**
- * Files with a worker of their own, as they load a package again, inspect all timers, warnings, stores or memory of their process, fake its
- * timers, by which stores that earlier files left would go on, or change V8 flags. All other files share workers: loading
- * the same modules again costs a second or two of computing per worker. `http/nest` is alone as Nest found no
- * HttpAdapterHost or ModuleRef in some shared workers; which earlier files cause that is unknown.
+ * What the first line of a file may say of it, each with the reason: `// Release: runs clusters. Takes long: begins first.`
+ * Files that say nothing run in `npm test`, and share workers: loading the same modules again costs a second or two of
+ * computing per worker.
+ *
+ * - `Runs alone`: it has a worker of its own, as it changes or inspects what belongs to the whole process.
+ * - `Takes long`: begins first, so that it does not run when all others are done.
+ * - `Release`: runs in `npm run test:release` alone.
+ * - `Deep`: runs in `npm run deep` alone.
  */
-const ALONE = [
-  'cli/serve/metrics.test.ts',
-  'console/figures',
-  'console/streams.test.ts',
-  'deep/chaos/chaos.test.ts',
-  'deep/chaos/memory.test.ts',
-  'deep/figures/',
-  'deep/fuzz/connections.test.ts',
-  'deep/fuzz/replies.test.ts',
-  'deep/hostile/',
-  'deep/interleavings/bans.test.ts',
-  'deep/interleavings/ends.test.ts',
-  'deep/interleavings/queues.test.ts',
-  'deep/interleavings/relaxed.test.ts',
-  'deep/interleavings/turns.test.ts',
-  'http/clients.test.ts',
-  'http/events.test.ts',
-  'http/nest/',
-  'http/slow-stream.test.ts',
-  'metrics/',
-  'packages/docs/documents.test.ts',
-  'packages/docs/migration-rows.test.ts',
-  'packages/redis-apart.test.ts',
-  'redis/breaker.test.ts',
-  'redis/events.test.ts',
-  'redis/figures.test.ts',
-  'redis/harness.test.ts',
-  'redis/relaxed/bound.test.ts',
-  'redis/relaxed/one-process.test.ts',
-  'unit/limiter/acquire.test.ts',
-  'unit/limiter/booked-turns.test.ts',
-  'unit/limiter/counting.test.ts',
-  'unit/limiter/durations-in-seconds.test.ts',
-  'unit/limiter/on-verdict.test.ts',
-  'unit/limiter/set-up-advice.test.ts',
-  'unit/lists/file-list.test.ts',
-  'unit/memory/',
-]
-/**
- * The longest files begin first, so that none runs when all others are done. Files that mostly wait alternate with
- * files that compute.
- */
-const LONGEST = [
-  'redis/outages.test.ts',
-  'redis/store-wide-blocks.test.ts',
-  'packages/examples/examples.test.ts',
-  'redis/cluster/outages.test.ts',
-  'contract/memory.test.ts',
-  'redis/acl.test.ts',
-  'redis/contract/ioredis.test.ts',
-  'redis/cluster/failover.test.ts',
-  'packages/docs/documents.test.ts',
-  'redis/faults.test.ts',
-  'redis/contract/cluster.test.ts',
-  'redis/sentinel.test.ts',
-  'redis/cluster/moving-slots.test.ts',
-  'packages/examples/http.test.ts',
-  'deep/fuzz/connections.test.ts',
-  'packages/gateways/gateways.test.ts',
-]
+const TAG = /\b(Runs alone|Takes long|Release|Deep): /g
+type Tag = 'Runs alone' | 'Takes long' | 'Release' | 'Deep'
+
+const firstLines = new Map<string, string>()
+
+function says(file: string, tag: Tag): boolean {
+  if (!firstLines.has(file)) {
+    const [first = ''] = readFileSync(new URL(file, import.meta.url), 'utf8').split('\n', 1)
+    const [, other] = /^\/\/ (?!Runs alone: |Takes long: |Release: |Deep: )(\w+(?: \w+)?): /.exec(first) ?? []
+    // A misspelt word would run the file with others, or not before a release.
+    if (other) throw new Error(`${file}: its first line begins with "${other}: ", which is none of the words for tests`)
+    firstLines.set(file, first.startsWith('// ') ? first : '')
+  }
+  return [...String(firstLines.get(file)).matchAll(TAG)].some(([, said]) => said === tag)
+}
 
 interface Part {
   /** On the packages as built, or on their source. */
@@ -79,28 +38,18 @@ interface Part {
   readonly includes?: (file: string) => boolean
 }
 
-/**
- * Only for `npm run deep`: what takes long, measures, or needs a servlet container, goaccess or a browser; and the contract
- * on node-redis and one server, as every run has it on node-redis with a cluster, and on ioredis with one server.
- */
-const ONLY_DEEP = [
-  'deep/calendars',
-  'deep/chaos',
-  'deep/compilers',
-  'deep/console-page',
-  'deep/hostile',
-  'deep/mutation',
-  'deep/pollution',
-  'deep/rehearsal',
-  'deep/servlets',
-  'deep/simulate',
-  'redis/contract/node-redis',
-]
-
-/** What `npm test` runs: on the build, as users have it, and faster to load; where a test looks inside, on the source. */
-const isInMerge = (file: string) => !isIn(file, ONLY_DEEP)
-const ON_SOURCE: Part = { built: false, includes: (file) => isInMerge(file) && looksInside(file) }
-const ON_BUILD: Part = { built: true, includes: (file) => isInMerge(file) && !looksInside(file) }
+/** All but deep tests: on the build, as users have it, and faster to load; where a test looks inside, on the source. */
+const onSource = (has: (file: string) => boolean): Part => ({
+  built: false,
+  includes: (file) => !says(file, 'Deep') && has(file) && looksInside(file),
+})
+const onBuild = (has: (file: string) => boolean): Part => ({
+  built: true,
+  includes: (file) => !says(file, 'Deep') && has(file) && !looksInside(file),
+})
+const any = () => true
+const isOfRelease = (file: string) => says(file, 'Release')
+const isOfEveryChange = (file: string) => !isOfRelease(file)
 
 /**
  * The files to run and the packages under test, by SLUICE_TEST. Without it: all files, or those of the command line, on
@@ -109,10 +58,12 @@ const ON_BUILD: Part = { built: true, includes: (file) => isInMerge(file) && !lo
 const SETS: Record<string, readonly Part[]> = {
   all: [{ built: false }],
   quick: [{ built: false, includes: (file) => isIn(file, asFolders(QUICK)) }],
-  source: [ON_SOURCE],
-  built: [ON_BUILD],
+  source: [onSource(any)],
+  built: [onBuild(any)],
   // In one pool, so that some compute while others wait.
-  merge: [ON_SOURCE, ON_BUILD],
+  change: [onSource(isOfEveryChange), onBuild(isOfEveryChange)],
+  release: [onSource(isOfRelease), onBuild(isOfRelease)],
+  merge: [onSource(any), onBuild(any)],
 }
 const name = process.env.SLUICE_TEST ?? 'all'
 const parts = SETS[name]
@@ -130,7 +81,7 @@ const files = ['.', '../tools'].flatMap((folder) =>
     .filter((file) => file.endsWith('.test.ts') && !file.includes('node_modules'))
     .map((file) => (folder === '.' ? file : `${folder}/${file}`)),
 )
-const isAlone = (file: string) => isIn(file, ALONE)
+const isAlone = (file: string) => says(file, 'Runs alone')
 
 /** Whether modules of this folder open modules inside of a package, as far as known. */
 const known = new Map<string, boolean>()
@@ -189,11 +140,10 @@ function projectsOf({ built, includes = () => true }: Part): TestProjectConfigur
 class LongestFirst extends BaseSequencer {
   override async sort(all: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId, project }: TestSpecification) => {
-      const place = LONGEST.findIndex((file) => moduleId.endsWith(`/test/${file}`))
-      if (place >= 0) return place
+      if (says(moduleId, 'Takes long')) return 0
       // A shared worker ends when the next file is of another project, so those of one project come last, and together.
       const { isolate, name } = project.config
-      return LONGEST.length + (isolate ? 0 : name.startsWith('built') ? 1 : 2)
+      return isolate ? 1 : name.startsWith('built') ? 2 : 3
     }
     return (await super.sort(all)).sort((a, b) => rank(a) - rank(b))
   }

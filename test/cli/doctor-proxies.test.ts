@@ -1,3 +1,4 @@
+// Release: runs gateways.
 import { createServer, type IncomingMessage, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express from 'express'

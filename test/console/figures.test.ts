@@ -1,3 +1,4 @@
+// Runs alone: it reads the figures of all stores of its process.
 import { type ClientRequest, type IncomingMessage, request, type Server } from 'node:http'
 import { createLimiter, memoryStore, redisStore, type Store, slidingLog } from '@sluice/core'
 import { OFFENDERS } from '@sluice/core/store'

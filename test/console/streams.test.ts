@@ -1,3 +1,4 @@
+// Runs alone: it fakes timers.
 import type { ServerResponse } from 'node:http'
 import { Writable } from 'node:stream'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'

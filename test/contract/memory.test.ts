@@ -1,3 +1,4 @@
+// Takes long: begins first.
 import { memoryStore, type Store } from '@sluice/core'
 import { KEPT_CHARGES, type StoreKeptCharges } from '@sluice/core/store'
 import { storeContract } from '@sluice/testing'

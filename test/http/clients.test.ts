@@ -1,3 +1,4 @@
+// Runs alone: its clients keep agents and timers for the process.
 import {
   fixedWindow,
   gcra,

@@ -1,3 +1,4 @@
+// Runs alone: it inspects all timers.
 import { once } from 'node:events'
 import { createServer, get, type IncomingMessage, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,3 +1,4 @@
+// Runs alone: it reads the figures of all stores of its process.
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'

@@ -1,3 +1,4 @@
+// Release: runs Prometheus. Runs alone: it reads the figures of all stores of its process.
 import { calendarMonth, createLimiter, fixedWindow, memoryStore } from '@sluice/core'
 import { sluiceMetrics } from '@sluice/prometheus'
 import { Registry } from 'prom-client'

@@ -1,3 +1,4 @@
+// Release: runs Prometheus. Runs alone: it reads the figures of all stores of its process.
 import { concurrency, createLimiter, fixedWindow, redisStore, type Verdict } from '@sluice/core'
 import { sluiceMetrics } from '@sluice/prometheus'
 import { Redis } from 'ioredis'

@@ -1,3 +1,4 @@
+// Runs alone: it reads the figures of all stores of its process.
 import {
   AggregationTemporality,
   DataPointType,

@@ -1,3 +1,4 @@
+// Release: runs Prometheus. Runs alone: it reads the figures of all stores of its process.
 import { concurrency, createLimiter, gcra, memoryStore, slidingLog } from '@sluice/core'
 import { type SluiceMetrics, sluiceMetrics } from '@sluice/prometheus'
 import { AggregatorRegistry, Counter, Registry } from 'prom-client'

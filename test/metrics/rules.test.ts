@@ -1,3 +1,4 @@
+// Release: runs Prometheus. Runs alone: it reads the figures of all stores of its process.
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -1,3 +1,4 @@
+// Release: packages as users have them.
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -1,3 +1,4 @@
+// Release: packages as users have them.
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

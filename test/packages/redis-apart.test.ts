@@ -1,3 +1,4 @@
+// Release: packages as users have them. Runs alone: it loads the package again.
 import { createRequire } from 'node:module'
 import { basename } from 'node:path'
 import { Redis } from 'ioredis'

@@ -1,3 +1,4 @@
+// Release: packages as users have them.
 import { execFile } from 'node:child_process'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'

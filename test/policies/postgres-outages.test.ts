@@ -1,3 +1,4 @@
+// Release: runs PostgreSQL.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'

@@ -1,3 +1,4 @@
+// Release: runs PostgreSQL.
 import type { HttpContext, MatchedPolicies } from '@sluice/core'
 import { migratePostgres, type Policies, PostgresDocuments, policies, VersionConflict } from '@sluice/policies'
 import fc from 'fast-check'

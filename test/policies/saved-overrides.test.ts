@@ -1,3 +1,4 @@
+// Release: runs PostgreSQL.
 import { createHash } from 'node:crypto'
 import { type HttpContext, type MatchedPolicies, memoryStore } from '@sluice/core'
 import { guardByPolicies } from '@sluice/core/internal'

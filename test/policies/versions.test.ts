@@ -1,3 +1,4 @@
+// Release: runs PostgreSQL.
 import { memoryStore } from '@sluice/core'
 import { policies, VersionConflict } from '@sluice/policies'
 import { Redis } from 'ioredis'

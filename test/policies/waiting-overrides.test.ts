@@ -1,3 +1,4 @@
+// Release: runs PostgreSQL.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { memoryStore } from '@sluice/core'
 import { createGuard } from '@sluice/core/http'

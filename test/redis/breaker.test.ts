@@ -1,3 +1,4 @@
+// Runs alone: stores of earlier files would go on.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { Breaker } from '../support/inside.js'
 import { redisForTests } from '../support/redis-for-tests.js'

@@ -1,3 +1,4 @@
+// Runs alone: it listens to the events of all stores of its process.
 import {
   createLimiter,
   type DecisionEvent,

@@ -1,3 +1,4 @@
+// Runs alone: it fakes the clock.
 import { randomUUID } from 'node:crypto'
 import { createLimiter, liveFigures, type RedisStoreOptions, redisStore } from '@sluice/core'
 import { type Figures, figuresIn, labelsIn, PROCESSES } from '@sluice/core/internal'

@@ -1,3 +1,4 @@
+// Takes long: begins first.
 import { once } from 'node:events'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { connect } from 'node:net'

@@ -1,3 +1,4 @@
+// Release: runs sentinels. Takes long: begins first.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createLimiter, type Limiter, redisStore, type Verdict } from '@sluice/core'
 import { describe, expect, test } from 'vitest'

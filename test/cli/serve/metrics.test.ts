@@ -1,3 +1,4 @@
+// Runs alone: it reads the figures of all stores of its process.
 import { run } from '@sluice/cli'
 import { expect, test } from 'vitest'
 import { startRedis } from '../../support/redis-server.js'

@@ -1,3 +1,4 @@
+// Release: runs PostgreSQL.
 import { run } from '@sluice/cli'
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { type PostgresServer, startPostgres } from '../../support/postgres-server.js'

@@ -1,3 +1,4 @@
+// Deep: takes minutes.
 import { fixedWindow, type Limit, memoryStore, type Store, type Weekday } from '@sluice/core'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'

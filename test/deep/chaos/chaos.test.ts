@@ -1,3 +1,4 @@
+// Deep: takes a quarter of an hour. Runs alone: it judges all timers and warnings of its process.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { randomFrom } from '../../contract/policies.js'

@@ -1,3 +1,4 @@
+// Deep: takes a quarter of an hour.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

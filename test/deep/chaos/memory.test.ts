@@ -1,3 +1,4 @@
+// Deep: takes a quarter of an hour. Runs alone: it measures memory.
 import { execFile } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'

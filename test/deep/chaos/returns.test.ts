@@ -1,3 +1,4 @@
+// Deep: takes a quarter of an hour.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, expect, test } from 'vitest'
 import { randomFrom } from '../../contract/policies.js'

@@ -1,3 +1,4 @@
+// Deep: installs compilers.
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -1,3 +1,4 @@
+// Deep: needs a browser.
 import { mkdirSync, readFileSync } from 'node:fs'
 import { request as ask, createServer } from 'node:http'
 import { createRequire } from 'node:module'

@@ -1,3 +1,4 @@
+// Runs alone: stores of earlier files would go on reporting.
 import { randomUUID } from 'node:crypto'
 import { redisStore } from '@sluice/core'
 import { PROCESSES } from '@sluice/core/internal'

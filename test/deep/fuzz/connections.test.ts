@@ -1,3 +1,4 @@
+// Takes long: begins first. Runs alone: it inspects all timers.
 import type { AddressInfo } from 'node:net'
 import { concurrency, delay, everyone, memoryStore, queue, type Responder, slidingLog, tarpit } from '@sluice/core'
 import fc from 'fast-check'

@@ -1,3 +1,4 @@
+// Runs alone: it measures memory.
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   concurrency,

@@ -1,3 +1,4 @@
+// Deep: measures. Runs alone: it measures CPU time.
 import { afterAll, expect, test } from 'vitest'
 
 import { difference, type Measured, MeasuredProcess, type Setup } from './measured.js'

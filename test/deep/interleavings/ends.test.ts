@@ -1,3 +1,4 @@
+// Runs alone: it takes over the timers of its process.
 import { test } from 'vitest'
 import { byEffort } from '../../support/effort.js'
 import { type EndsOptions, EndsWorld } from './support/ends-world.js'

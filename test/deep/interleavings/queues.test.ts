@@ -1,3 +1,4 @@
+// Runs alone: it takes over the timers of its process.
 import { gcra, slidingLog } from '@sluice/core'
 import { afterEach, beforeEach, describe, test, vi } from 'vitest'
 import { explore } from './support/explore.js'

@@ -1,3 +1,4 @@
+// Runs alone: it takes over the timers of its process.
 import { expect, test } from 'vitest'
 import { byEffort } from '../../support/effort.js'
 import { explore } from './support/explore.js'

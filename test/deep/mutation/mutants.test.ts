@@ -1,3 +1,4 @@
+// Deep: takes minutes.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { randomFrom } from '../../contract/policies.js'
 import { Lane } from './lane.js'

@@ -1,3 +1,4 @@
+// Deep: takes minutes.
 import { createLimiter, memoryStore } from '@sluice/core'
 import { policies } from '@sluice/policies'
 import { test } from 'vitest'

@@ -1,3 +1,4 @@
+// Deep: takes minutes.
 import { memoryStore } from '@sluice/core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { byEffort } from '../../support/effort.js'

@@ -1,3 +1,4 @@
+// Deep: takes minutes.
 import { memoryStore } from '@sluice/core'
 import { expect, test } from 'vitest'
 import { namesInSources } from '../../support/source-names.js'

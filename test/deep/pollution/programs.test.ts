@@ -1,3 +1,4 @@
+// Deep: takes minutes.
 import { Controller, Get, Module } from '@nestjs/common'
 import { concurrency, RateLimit, rateLimitGuard, SkipRateLimit, SluiceModule, slidingLog } from '@sluice/nestjs'
 import { expect, test } from 'vitest'

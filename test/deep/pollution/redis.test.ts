@@ -1,3 +1,4 @@
+// Deep: takes minutes.
 import { redisStore } from '@sluice/core'
 import { expect, test } from 'vitest'
 import { byEffort } from '../../support/effort.js'

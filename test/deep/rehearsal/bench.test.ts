@@ -1,3 +1,4 @@
+// Deep: runs every benchmark.
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

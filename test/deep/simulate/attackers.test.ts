@@ -1,3 +1,4 @@
+// Deep: needs goaccess or crowdsec.
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

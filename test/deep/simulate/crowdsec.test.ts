@@ -1,3 +1,4 @@
+// Deep: needs crowdsec.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cpSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'

@@ -1,3 +1,4 @@
+// Deep: needs goaccess.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { policies } from '@sluice/policies'

@@ -1,3 +1,4 @@
+// Deep: replays logs against live servers.
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync, statSync } from 'node:fs'

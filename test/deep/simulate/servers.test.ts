@@ -1,3 +1,4 @@
+// Deep: needs goaccess or crowdsec.
 import { expect, test } from 'vitest'
 import { DOCUMENT, visitsFor } from '../../cli/simulate/live/document.js'
 import { SERVERS, serveLive } from '../../cli/simulate/live/live-servers.js'

@@ -1,3 +1,4 @@
+// Runs alone: Nest finds no HttpAdapterHost or ModuleRef after some other files; which of them cause that is unknown.
 import { ApolloDriver } from '@nestjs/apollo'
 import { GraphQLModule, Query, Resolver } from '@nestjs/graphql'
 import { byUser, RateLimit, type RouteRateLimitOptions, SluiceModule } from '@sluice/nestjs'

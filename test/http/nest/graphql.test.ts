@@ -1,3 +1,4 @@
+// Runs alone: Nest finds no HttpAdapterHost or ModuleRef after some other files; which of them cause that is unknown.
 import { EventEmitter } from 'node:events'
 import { type ExecutionContext, type INestApplication, SetMetadata } from '@nestjs/common'
 import { ExternalContextCreator } from '@nestjs/core'

@@ -1,3 +1,4 @@
+// Runs alone: Nest finds no HttpAdapterHost or ModuleRef after some other files; which of them cause that is unknown.
 import { once } from 'node:events'
 import { connect as connectTcp } from 'node:net'
 import { type Type, UseGuards } from '@nestjs/common'

@@ -1,3 +1,4 @@
+// Runs alone: Nest finds no HttpAdapterHost or ModuleRef after some other files; which of them cause that is unknown.
 import type { INestApplication } from '@nestjs/common'
 import { APP_GUARD, ExternalContextCreator } from '@nestjs/core'
 import { WsAdapter } from '@nestjs/platform-ws'

@@ -1,3 +1,4 @@
+// Runs alone: Nest finds no HttpAdapterHost or ModuleRef after some other files; which of them cause that is unknown.
 import { Controller, Get, Injectable, Module, Scope, SetMetadata, type Type } from '@nestjs/common'
 import { APP_GUARD, HttpAdapterHost } from '@nestjs/core'
 import {

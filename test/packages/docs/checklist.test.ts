@@ -1,3 +1,4 @@
+// Release: runs the documentation.
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { fencesOf } from './markdown.js'

@@ -1,3 +1,4 @@
+// Release: runs the documentation.
 import { readdirSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { ensureBuilt } from '../../support/built-core.js'

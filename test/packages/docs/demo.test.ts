@@ -1,3 +1,4 @@
+// Release: runs the documentation.
 import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'

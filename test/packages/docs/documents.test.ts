@@ -1,3 +1,4 @@
+// Release: runs the documentation. Takes long: begins first. Runs alone: its programs change the process.
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'

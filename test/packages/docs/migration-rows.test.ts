@@ -1,3 +1,4 @@
+// Release: runs the documentation. Runs alone: it stops the clock of its process.
 import { readFileSync } from 'node:fs'
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { byEffort } from '../../support/effort.js'

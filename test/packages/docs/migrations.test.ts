@@ -1,3 +1,4 @@
+// Release: runs the documentation.
 import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'

@@ -1,3 +1,4 @@
+// Release: runs the documentation.
 import { readdirSync, readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import * as core from '@sluice/core'

@@ -1,3 +1,4 @@
+// Release: runs the documentation.
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -1,3 +1,4 @@
+// Release: runs the documentation.
 import { readFileSync } from 'node:fs'
 import { createLimiter, memoryStore, type Verdict } from '@sluice/core'
 import { expect, test } from 'vitest'

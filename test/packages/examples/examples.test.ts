@@ -1,3 +1,4 @@
+// Release: runs examples. Takes long: begins first.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, test } from 'vitest'
 import { until } from '../../support/until.js'

@@ -1,3 +1,4 @@
+// Release: runs examples.
 import { getIntrospectionQuery } from 'graphql'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Running, startOnPorts } from './programs.js'

@@ -1,3 +1,4 @@
+// Release: runs examples. Takes long: begins first.
 import { networkInterfaces } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'

@@ -1,3 +1,4 @@
+// Release: runs examples.
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { freePort } from '../../../scripts/lib/ports.js'

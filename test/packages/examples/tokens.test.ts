@@ -1,3 +1,4 @@
+// Release: runs examples.
 import { once } from 'node:events'
 import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,3 +1,4 @@
+// Release: runs gateways. Takes long: begins first.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'

@@ -1,3 +1,4 @@
+// Release: runs gateways.
 import { once } from 'node:events'
 import { createServer, type Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'

@@ -1,3 +1,4 @@
+// Release: runs PostgreSQL.
 import { type ChildProcess, fork, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'

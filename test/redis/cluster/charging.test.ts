@@ -1,3 +1,4 @@
+// Release: runs clusters.
 import { createLimiter, everyone, gcra, keyed } from '@sluice/core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { clusterClients, oneOfEach } from '../../support/clients.js'

@@ -1,3 +1,4 @@
+// Release: runs clusters.
 import { createLimiter, everyone, type Limiter, slidingLog } from '@sluice/core'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { clusterClients, oneOfEach } from '../../support/clients.js'

@@ -1,3 +1,4 @@
+// Release: runs clusters. Takes long: begins first.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { createLimiter, type Limiter, type RedisClient, redisStore, slidingLog, type Verdict } from '@sluice/core'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'

@@ -1,3 +1,4 @@
+// Release: runs clusters.
 import { createLimiter, type RedisStore, redisStore } from '@sluice/core'
 import { afterEach, beforeAll, expect, test, vi } from 'vitest'
 import { clusterClients, oneOfEach } from '../../support/clients.js'

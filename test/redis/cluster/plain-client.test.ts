@@ -1,3 +1,4 @@
+// Release: runs clusters.
 import { createLimiter, redisStore } from '@sluice/core'
 import { expect, test } from 'vitest'
 import { oneOfEach, singleClients } from '../../support/clients.js'

@@ -1,3 +1,4 @@
+// Release: runs clusters.
 import { setTimeout as sleep } from 'node:timers/promises'
 import { concurrency, everyone, type Limiter, slidingLog } from '@sluice/core'
 import { beforeAll, describe, expect, test } from 'vitest'

@@ -1,3 +1,4 @@
+// Release: runs clusters.
 import { createLimiter, type Limiter } from '@sluice/core'
 import { policies } from '@sluice/policies'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

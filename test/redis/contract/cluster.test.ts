@@ -1,3 +1,4 @@
+// Release: runs clusters. Takes long: begins first.
 import { clusterClients } from '../../support/clients.js'
 import { startCluster } from '../../support/redis-cluster.js'
 import { contractsOnRedis } from './on-redis.js'

@@ -1,3 +1,4 @@
+// Takes long: begins first.
 import { singleClients } from '../../support/clients.js'
 import { startRedis } from '../../support/redis-server.js'
 import { contractsOnRedis } from './on-redis.js'

@@ -1,3 +1,4 @@
+// Deep: the other two files run the same contract with this client, and with this server.
 import { singleClients } from '../../support/clients.js'
 import { startRedis } from '../../support/redis-server.js'
 import { contractsOnRedis } from './on-redis.js'

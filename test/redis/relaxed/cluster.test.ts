@@ -1,3 +1,4 @@
+// Release: runs clusters.
 import { createLimiter, fixedWindow, type Limiter, slidingWindow } from '@sluice/core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { clusterClients, oneOfEach } from '../../support/clients.js'

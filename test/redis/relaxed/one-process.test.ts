@@ -1,3 +1,4 @@
+// Runs alone: it fakes timers.
 import { createLimiter, type Limiter, memoryStore, redisStore, type Verdict } from '@sluice/core'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { POLICIES, randomFrom } from '../../contract/policies.js'

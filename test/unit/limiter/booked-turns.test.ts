@@ -1,3 +1,4 @@
+// Runs alone: it fakes timers.
 import { createLimiter, type Limit, leakyBucket, memoryStore } from '@sluice/core'
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'

@@ -1,3 +1,4 @@
+// Runs alone: it listens to the events of all limiters of its process.
 import { channel, subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { concurrency, createLimiter, events, memoryStore, slidingLog } from '@sluice/core'

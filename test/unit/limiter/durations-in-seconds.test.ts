@@ -1,3 +1,4 @@
+// Runs alone: some warnings come once in a process.
 import {
   concurrency,
   createLimiter,

@@ -1,3 +1,4 @@
+// Runs alone: some warnings come once in a process.
 import { createLimiter, gcra, memoryStore, type Verdict } from '@sluice/core'
 import { expect, test } from 'vitest'
 import { warningsDuring } from '../../support/process-events.js'

@@ -1,3 +1,4 @@
+// Runs alone: some warnings come once in a process.
 import * as express from '@sluice/express'
 import { describe, expect, test } from 'vitest'
 import { allWarningsDuring as warningsDuring } from '../../support/process-events.js'

@@ -1,3 +1,4 @@
+// Runs alone: some warnings come once in a process.
 import { appendFile, mkdir, mkdtemp, open, rename, rm, symlink, unlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

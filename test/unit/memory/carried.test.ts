@@ -1,3 +1,4 @@
+// Runs alone: stores of earlier files would go on.
 import { createLimiter, gcra, type Limiter, memoryStore, slidingLog, type Verdict } from '@sluice/core'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'

@@ -1,3 +1,4 @@
+// Runs alone: it fakes timers.
 import {
   type BanEvictedEvent,
   createLimiter,

@@ -1,3 +1,4 @@
+// Runs alone: it measures memory, and changes flags of V8.
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import {

@@ -1,3 +1,4 @@
+// Runs alone: it fakes timers.
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
