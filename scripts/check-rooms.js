@@ -29,9 +29,9 @@ export function problemInside(folder, table, from, to) {
   const isFile = target.length === 0
   if (isFile ? !isBelow && !pure.includes(room) : rooms[room]?.includes(other)) return undefined
   const imported = isFile ? `${other}, a file beside it` : `${folder}/${other}`
-  const allowed = rooms[room]?.map((name) => `${folder}/${name}`).join(', ') || 'no other folder'
+  const allowed = rooms[room]?.join(', ') || 'no other folder'
   const reason = entries.includes(other) ? 'Entries compose all else.' : (why[other] ?? '')
-  return `${folder}/${room} imports ${imported}; it may import ${allowed}. ${reason}`.trim()
+  return `${folder}/${room} imports ${imported}; of ${folder} it may import ${allowed}. ${reason}`.trim()
 }
 
 /**

@@ -339,12 +339,16 @@ describe('rooms', () => {
   })
 
   test.each([
-    ['base/a.ts', 'top/b.js', 'core/base imports core/top; it may import core/kernels. It stands above.'],
-    ['kernels/a.ts', 'base/b.js', 'core/kernels imports core/base; it may import no other folder.'],
-    ['kernels/a.ts', 'b.js', 'core/kernels imports b.js, a file beside it; it may import no other folder.'],
-    ['top/low/a.ts', 'top/high/b.js', 'core/top/low imports core/top/high; it may import no other folder.'],
-    ['top/high/deep/a.ts', 'top/b.js', 'core/top/high imports b.js, a file beside it; it may import core/top/low.'],
-    ['top/a.ts', 'entries/b.js', 'core/top imports core/entries; it may import core/base. Entries compose all else.'],
+    ['base/a.ts', 'top/b.js', 'core/base imports core/top; of core it may import kernels. It stands above.'],
+    ['kernels/a.ts', 'base/b.js', 'core/kernels imports core/base; of core it may import no other folder.'],
+    ['kernels/a.ts', 'b.js', 'core/kernels imports b.js, a file beside it; of core it may import no other folder.'],
+    ['top/low/a.ts', 'top/high/b.js', 'core/top/low imports core/top/high; of core/top it may import no other folder.'],
+    ['top/high/deep/a.ts', 'top/b.js', 'core/top/high imports b.js, a file beside it; of core/top it may import low.'],
+    [
+      'top/a.ts',
+      'entries/b.js',
+      'core/top imports core/entries; of core it may import base. Entries compose all else.',
+    ],
   ])('%s may not import %s', (from, to, problem) => {
     expect(problemInside('core', table, from, to)).toBe(problem)
   })
