@@ -2,7 +2,8 @@ import type { BlockEvent, StoreEvents, UnblockEvent } from '../store/events.js'
 import type { Identity } from '../store/identity.js'
 import type { WarningEvent } from '../util/warnings.js'
 import type { DecisionSource } from '../verdict/decision.js'
-import type { RefusalReason, Verdict } from '../verdict/verdict.js'
+import type { RefusalReason } from '../verdict/refusals.js'
+import type { Verdict } from '../verdict/verdict.js'
 
 export type DecisionOutcome = 'admitted' | RefusalReason
 

@@ -3,6 +3,7 @@ import type { ReadablePlan } from '../policy/plan.js'
 import { BoundedCounts } from '../util/bounded-counts.js'
 import { getOrInsert } from '../util/get-or-insert.js'
 import type { DecisionSource } from '../verdict/decision.js'
+import { REFUSALS } from '../verdict/refusals.js'
 import type {
   AbuseCounts,
   DecisionCount,
@@ -25,16 +26,7 @@ const SOURCES: readonly DecisionSource[] = [
   'list',
   'response',
 ]
-const OUTCOMES: readonly DecisionOutcome[] = [
-  'admitted',
-  'limited',
-  'impossible',
-  'denied',
-  'blocked',
-  'banned',
-  'unavailable',
-  'left',
-]
+const OUTCOMES = ['admitted', ...Object.keys(REFUSALS)] as readonly DecisionOutcome[]
 /** Numbers for one limit: each outcome by each source, enforced and reported. */
 const ROWS = OUTCOMES.length * SOURCES.length * 2
 

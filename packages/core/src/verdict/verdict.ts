@@ -19,12 +19,7 @@ import {
 } from './decision.js'
 import { INSPECT, type LimitReport, later, leftOf, queueDelay, spreadFor } from './limit-report.js'
 import type { Meter, MeterOptions } from './meter.js'
-
-/**
- * The reason of a refusal: over a limit, never admissible at this cost, on a deny list, blocked by hand, or banned for
- * strikes. `unavailable`: nothing could decide. `left`: the client left.
- */
-export type RefusalReason = 'limited' | 'impossible' | 'denied' | 'blocked' | 'banned' | 'unavailable' | 'left'
+import { REFUSALS, type RefusalReason } from './refusals.js'
 
 /** The ban that refuses a request. */
 export interface BanReport {
@@ -280,7 +275,7 @@ function shownBlock(block: BlockReport): ShownBlock | undefined {
 
 /** Whether a client is refused by a list, a block or a ban. No responder admits such a request. */
 export function isBarred({ reason }: Verdict): boolean {
-  return reason === 'blocked' || reason === 'banned' || reason === 'denied'
+  return reason !== undefined && REFUSALS[reason].isBarred
 }
 
 /**

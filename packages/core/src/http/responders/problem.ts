@@ -1,3 +1,4 @@
+import { REFUSALS } from '../../verdict/refusals.js'
 import { isBarred, type Verdict } from '../../verdict/verdict.js'
 import { sentWaitMs } from '../headers/sent-wait.js'
 import { type HeaderField, retryAfterSeconds } from '../headers/writer.js'
@@ -10,9 +11,7 @@ export type SentStatus = RefusalStatus | 403
 
 /** The status of a refusal; `status` is that of a request over the limit. */
 export function refusalStatus({ reason }: Verdict, status: RefusalStatus): SentStatus {
-  if (reason === 'denied') return 403
-  if (reason === 'unavailable') return 503
-  return reason === 'limited' ? status : 429
+  return (reason && REFUSALS[reason].status) ?? status
 }
 
 /** The refusal of a request for its content, whatever its quota. `detail`: undefined for none. */
@@ -51,17 +50,11 @@ const EXCEEDED = 'Request cannot be satisfied as assigned quota has been exceede
 const REDUCED = 'Request cannot be satisfied due to temporary server capacity constraints'
 const IMPOSSIBLE = 'This request costs more than its quota ever holds, so repeating it cannot succeed.'
 
-const BARRED = { blocked: 'Blocked', banned: 'Banned' } as const
-
 /** The same in one line of text, for clients that do not read JSON. */
 export function plainProblem(verdict: Verdict, status: SentStatus): string {
-  if (verdict.reason === 'denied') return 'Forbidden\n'
-  if (verdict.reason === 'impossible') return `Too many requests: ${IMPOSSIBLE}\n`
-  const what = isBarred(verdict)
-    ? BARRED[verdict.reason as 'blocked' | 'banned']
-    : status === 503
-      ? 'At reduced capacity'
-      : 'Too many requests'
+  const { reason } = verdict
+  if (reason === 'impossible') return `Too many requests: ${IMPOSSIBLE}\n`
+  const what = (reason && REFUSALS[reason].words) ?? (status === 503 ? 'At reduced capacity' : 'Too many requests')
   const waitMs = sentWaitMs(verdict)
   return waitMs === undefined ? `${what}\n` : `${what}: try again in ${retryAfterSeconds(waitMs)} s.\n`
 }
