@@ -5,7 +5,7 @@ import type { MemoryBase } from '../../memory/base.js'
 import type { MemoryLayer } from '../../memory/layer.js'
 import type { Store } from '../../store/store.js'
 
-/** The options of features, each with its feature: the words for those that a composition lacks. */
+/** The options that features add to those of the core, each with its feature: the words for those that a composition lacks. */
 export const FEATURE_OF = {
   sharedTurns: 'queues',
   consistency: 'relaxed',
