@@ -32,7 +32,7 @@ import { Listeners } from '../util/listeners.js'
 import { isPropertyOf } from '../util/property-of.js'
 import { STORE_WARNINGS, Warnings } from '../util/warnings.js'
 import { KeptBlocks } from './bans/kept-blocks.js'
-import { BlockChanges } from './bans/redis-blocks.js'
+import { RedisBlocks } from './bans/redis-blocks.js'
 import { RedisCharges } from './charges/redis-charges.js'
 import { Leases } from './leases/leases.js'
 import { storeLists } from './lists/given-lists.js'
@@ -61,7 +61,7 @@ export function assemble(client: RedisClient, given: RedisStoreOptions) {
   const changes = new Changes(layers, outbox)
   const strikes = new Strikes({ ...base, changes })
   const { known, relaxed, batches, waiters } = addLayers(layers, base, strikes, options)
-  const blockChanges = new BlockChanges(mirrored, keys, changes, base.now)
+  const redisBlocks = new RedisBlocks(mirrored, keys, changes, base.now)
   const lists = new RedisLists({
     ...base,
     keysOf: undefined,
@@ -82,8 +82,8 @@ export function assemble(client: RedisClient, given: RedisStoreOptions) {
     charges: new RedisCharges(base),
     batches,
     waiters,
-    blockChanges,
-    blocks: new KeptBlocks(blockChanges, options.listeners),
+    redisBlocks,
+    blocks: new KeptBlocks(redisBlocks, options.listeners),
     lists,
     ownLists: options.lists,
     refusals,

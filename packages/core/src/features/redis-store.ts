@@ -63,8 +63,8 @@ export class RedisStore implements ManagedStore {
   /** @internal Use `redisStore`. */
   constructor(parts: ReturnType<typeof assemble>) {
     this.#parts = parts
-    const { blockChanges, strikes, blocks, texts, waiters, permitLooks } = parts
-    this[BANS] = storeBans(blockChanges, strikes, blocks, () => texts.enforceBansOfEveryPolicy())
+    const { redisBlocks, strikes, blocks, texts, waiters, permitLooks } = parts
+    this[BANS] = storeBans(redisBlocks, strikes, blocks, () => texts.enforceBansOfEveryPolicy())
     this[KEPT_CHARGES] = parts.charges
     this[WAITERS] = {
       report: (...report) => waiters.report(...report),

@@ -80,7 +80,7 @@ const MAX_STRIKES = 1000
 const MAX_TIMES = 1000
 
 /** The option `ban` of a policy, checked. */
-export interface Ban {
+export interface PolicyBan {
   readonly by: string
   readonly jitterMs: number
   /** The terms but for the index of the banned identity, which each plan has. */
@@ -94,7 +94,7 @@ export interface Ban {
 }
 
 /** The ban of a policy whose refusals start bans. */
-export const BAN: PartKey<Ban> = { name: 'ban' }
+export const POLICY_BAN: PartKey<PolicyBan> = { name: 'ban' }
 
 /** @throws SluiceError `INVALID_POLICY` */
 export function addBan(
@@ -105,19 +105,19 @@ export function addBan(
   const ban = banFor(where, name, kinds, option)
   // Units leased elsewhere would still be spent although their key is banned.
   if (limits.some(({ lease }) => lease !== undefined)) neverBeside(where, 'ban', 'lease', option)
-  parts.set(BAN, ban)
+  parts.set(POLICY_BAN, ban)
   const { scope } = ban.terms
   const banningPolicy = scope === name || scope === EVERY_POLICY ? undefined : scope
   return { terms: () => ({ ban: Object.freeze({ ...ban.terms, identity: identityOf(ban.by) }), banningPolicy }) }
 }
 
 /** How many ms are added to a ban that starts now. Drawn here, so that memory and Redis decide alike. */
-export function drawJitter({ jitterMs }: Ban): number {
+export function drawJitter({ jitterMs }: PolicyBan): number {
   return jitterMs === 0 ? 0 : Math.floor(Math.random() * (jitterMs + 1))
 }
 
 /** The strike that a refusal of a request counts as: see `StoreRequest.strike`. Undefined if it is none. */
-export function strikeOf(ban: Ban, terms: BanTerms, identities: readonly string[]): number | undefined {
+export function strikeOf(ban: PolicyBan, terms: BanTerms, identities: readonly string[]): number | undefined {
   return ban.countsRefusals && ban.covers(identities[terms.identity] as string) ? drawJitter(ban) : undefined
 }
 
@@ -125,7 +125,7 @@ export function strikeOf(ban: Ban, terms: BanTerms, identities: readonly string[
  * @param kinds what the policy counts
  * @throws SluiceError `INVALID_POLICY`
  */
-function banFor(policyWhere: string, policy: string, kinds: readonly string[], option: unknown): Ban {
+function banFor(policyWhere: string, policy: string, kinds: readonly string[], option: unknown): PolicyBan {
   const where = `${policyWhere}: ban`
   knownOptions(where, option, [...BAN_OPTIONS, ...ADDED_BAN_OPTIONS], {}, FORMS.ban)
   const options = option as BanOptions<unknown>

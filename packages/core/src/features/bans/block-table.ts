@@ -40,7 +40,7 @@ const BLOCK_BYTES = 68
 const BAN_BYTES = 80
 
 /** Blocks by policy and identity: those made by hand, and bans. */
-export class Blocks extends ExpiringValues<Block> {
+export class BlockTable extends ExpiringValues<Block> {
   readonly #ranges = new BlockedRanges<Block>()
   readonly #bans = new Heap<StoredBan>(goesBefore)
   readonly #banUsage = new Usage()

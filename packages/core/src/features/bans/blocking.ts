@@ -6,10 +6,10 @@ import { spanOrForEver } from '../../util/duration.js'
 import { invalidPolicy, SluiceError } from '../../util/errors.js'
 import { knownOptions } from '../../util/validate.js'
 import type { BanReport } from '../../verdict/verdict.js'
-import { KEEPER } from './ban-keeper.js'
-import { BAN } from './ban-terms.js'
+import { POLICY_BAN } from './ban-terms.js'
 import { emitBlock, emitUnblock } from './block-events.js'
 import { type BlockOptions, checkedStrike, checkReason, type StrikeOptions } from './block-options.js'
+import { STRIKE_COUNTER } from './strike-counter.js'
 
 /** See `Limiter.block`. */
 export async function block<Subject>(
@@ -39,11 +39,11 @@ export async function unblock<Subject>(
   const { policy, store, parts, emitter } = engine
   const { name, where } = policy
   const bans = bansIn(store, where)
-  const scopes = policy.all.flatMap(({ parts }) => parts.get(BAN)?.terms.scope ?? [])
+  const scopes = policy.all.flatMap(({ parts }) => parts.get(POLICY_BAN)?.terms.scope ?? [])
   const policies = [...new Set([name, ...scopes])]
   await Promise.all(texts.flatMap((text) => policies.map((policy) => bans.unblock(policy, text))))
   for (const text of texts) {
-    parts.get(KEEPER)?.end(text)
+    parts.get(STRIKE_COUNTER)?.end(text)
     emitUnblock(emitter.listeners, { policy: name, identity: text })
   }
   engine.wake()
@@ -61,8 +61,8 @@ export async function strike<Subject>(
   options: StrikeOptions,
 ): Promise<BanReport | undefined> {
   const { where } = engine.policy
-  const keeper = engine.parts.get(KEEPER)
-  if (!keeper) throw new SluiceError('INVALID_POLICY', `${where}: strike: expected a policy with ban`)
+  const counter = engine.parts.get(STRIKE_COUNTER)
+  if (!counter) throw new SluiceError('INVALID_POLICY', `${where}: strike: expected a policy with ban`)
   const strike = checkedStrike(where, options)
-  return keeper.strike(subjects.toStrike(identity), strike)
+  return counter.strike(subjects.toStrike(identity), strike)
 }

@@ -1,7 +1,7 @@
 import type { LimiterFeature } from '../../limiter/engine.js'
 import { SluiceError } from '../../util/errors.js'
-import { BanKeeper, KEEPER } from './ban-keeper.js'
-import { ADDED_BAN_OPTIONS, addBan, BAN } from './ban-terms.js'
+import { ADDED_BAN_OPTIONS, addBan, POLICY_BAN } from './ban-terms.js'
+import { STRIKE_COUNTER, StrikeCounter } from './strike-counter.js'
 
 /** Bans that grow: `ban`. */
 export const bans: LimiterFeature = {
@@ -13,13 +13,13 @@ export const bans: LimiterFeature = {
     return undefined
   },
   engine(engine, fallback) {
-    if (!engine.policy.parts.get(BAN)) return undefined
-    const keeper = new BanKeeper(engine.policy, engine.store, fallback, engine.emitter)
-    engine.parts.set(KEEPER, keeper)
+    if (!engine.policy.parts.get(POLICY_BAN)) return undefined
+    const counter = new StrikeCounter(engine.policy, engine.store, fallback, engine.emitter)
+    engine.parts.set(STRIKE_COUNTER, counter)
     return {
       complete(request, { tier }, { strikes }) {
         const { plan, identities } = request
-        if (plan.ban && strikes !== false) request.strike = keeper.strikeOf(tier, plan.ban, identities)
+        if (plan.ban && strikes !== false) request.strike = counter.strikeOf(tier, plan.ban, identities)
       },
     }
   },

@@ -12,11 +12,11 @@ import {
   type Strike,
   type StrikeResult,
 } from '../../store/store.js'
-import { type BanListeners, Bans, reportOf } from './memory-bans.js'
+import { type BanListeners, MemoryBans, reportOf } from './memory-bans.js'
 
 /** The layer of blocks, bans and strikes: refuses those who are blocked, and counts refusals towards bans. */
 export class MemoryBanLayer implements MemoryLayer {
-  #bans: Bans
+  #bans: MemoryBans
   readonly #base: MemoryBase
   readonly #next: MemoryLayer
   readonly #listeners: BanListeners
@@ -25,11 +25,11 @@ export class MemoryBanLayer implements MemoryLayer {
     this.#base = base
     this.#next = next
     this.#listeners = listeners
-    this.#bans = new Bans(base.states, listeners)
+    this.#bans = new MemoryBans(base.states, listeners)
     base.swept.push(() => this.#bans)
   }
 
-  get bans(): Bans {
+  get bans(): MemoryBans {
     return this.#bans
   }
 
@@ -68,7 +68,7 @@ export class MemoryBanLayer implements MemoryLayer {
   }
 
   clear(): void {
-    this.#bans = new Bans(this.#base.states, this.#listeners)
+    this.#bans = new MemoryBans(this.#base.states, this.#listeners)
   }
 }
 

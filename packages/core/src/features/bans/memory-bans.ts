@@ -14,7 +14,7 @@ import {
   type StrikeResult,
 } from '../../store/store.js'
 import { SluiceError } from '../../util/errors.js'
-import { type Block, type BlockOf, Blocks, keyOf } from './block-table.js'
+import { type Block, type BlockOf, BlockTable, keyOf } from './block-table.js'
 import { StrikeRecords } from './memory-strikes.js'
 
 /** The part of `maxBytes` that blocks may take: a growing list of blocks must not end all limiting. */
@@ -36,8 +36,8 @@ export interface BanListeners {
 }
 
 /** The blocks and bans of a memory store, with the strikes that lead to bans. */
-export class Bans implements Swept {
-  readonly blocks: Blocks
+export class MemoryBans implements Swept {
+  readonly blocks: BlockTable
   readonly #strikes: StrikeRecords
   readonly #states: States
   readonly #listeners: BanListeners
@@ -47,7 +47,7 @@ export class Bans implements Swept {
   constructor(states: States, listeners: BanListeners) {
     const { graceMs, maxBytes } = states.bounds
     const room = { blocks: maxBytes * BLOCKS_SHARE, leastBans: maxBytes * LEAST_BANS_SHARE }
-    this.blocks = new Blocks(new Usage(states.usage), graceMs, room, (ban) => listeners.evicted(ban))
+    this.blocks = new BlockTable(new Usage(states.usage), graceMs, room, (ban) => listeners.evicted(ban))
     this.#strikes = new StrikeRecords(new Usage(states.usage), graceMs, maxBytes * STRIKES_SHARE)
     this.#states = states
     this.#listeners = listeners

@@ -7,7 +7,7 @@ import { EVERY_POLICY } from '../../store/store.js'
 import { invalidPolicy } from '../../util/errors.js'
 import type { BlockOf } from './block-table.js'
 import type { BlocksKeeper } from './kept-blocks.js'
-import type { Bans } from './memory-bans.js'
+import type { MemoryBans } from './memory-bans.js'
 
 /** Maximum of blocks visited for one page. */
 const MAX_VISITS = 10_000
@@ -17,10 +17,10 @@ export class MemoryBlocks implements BlocksKeeper {
   readonly maxAdded = 1
   readonly #clock: () => number
   readonly #wall: WallClock
-  readonly #bans: () => Bans
+  readonly #bans: () => MemoryBans
 
   /** Blocks last by `clock`. Their dates are those of `wall`. */
-  constructor(clock: () => number, wall: WallClock, bans: () => Bans) {
+  constructor(clock: () => number, wall: WallClock, bans: () => MemoryBans) {
     this.#clock = clock
     this.#wall = wall
     this.#bans = bans

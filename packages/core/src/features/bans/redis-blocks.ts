@@ -17,7 +17,7 @@ import type { BlocksKeeper } from './kept-blocks.js'
  * The blocks of a store on Redis. Reads the index itself, not this process's mirror. Writes to the index and to the keys
  * that decisions check.
  */
-export class BlockChanges implements BlocksKeeper {
+export class RedisBlocks implements BlocksKeeper {
   readonly maxAdded = MAX_CHANGES
   readonly now: () => number
   readonly #mirrored: MirroredBlocks

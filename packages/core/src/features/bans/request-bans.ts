@@ -7,8 +7,8 @@ import { invalidPolicy } from '../../util/errors.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
 import { DECISION, isBarred, type Verdict } from '../../verdict/verdict.js'
 import { type CountFunction, type CountOnly, countOptions, countsOnly } from '../outcomes/counting.js'
-import { type BanKeeper, KEEPER } from './ban-keeper.js'
-import { BAN, type BanOption } from './ban-terms.js'
+import { type BanOption, POLICY_BAN } from './ban-terms.js'
+import { STRIKE_COUNTER, type StrikeCounter } from './strike-counter.js'
 import type { Trap } from './trap.js'
 
 /** The outcomes that are strikes. */
@@ -34,7 +34,7 @@ declare module './ban-terms.js' {
 interface BanParts<Request> {
   readonly where: string
   readonly engine: Engine<Request>
-  readonly keeper: BanKeeper<Request>
+  readonly counter: StrikeCounter<Request>
   /** Whether the store counts the strike with the decision, where the address cannot be forged. */
   readonly atOnce: boolean
   /** Whether addresses are banned. */
@@ -61,18 +61,18 @@ export class RequestBans<Request> {
 
   /** Counts the strike of a final refusal. Undefined if the store has counted it, or where it is no strike. */
   strike(context: HttpContext<Request>, refusal: Verdict): Promise<Verdict> | undefined {
-    const { atOnce, count, keeper } = this.#by
+    const { atOnce, count, counter } = this.#by
     const isRationed = isFromOtherSite(context)
     const isCounted = atOnce && !isRationed
     if (isCounted || count || refusal.reason !== 'limited' || this.#isForgeable(context)) return undefined
-    return keeper.strikeRefusal(refusal, isRationed)
+    return counter.strikeRefusal(refusal, isRationed)
   }
 
   /** Counts the strike of a response that is cut: its request had been admitted. */
   strikeLater(context: HttpContext<Request>, refusal: Verdict): void {
     if (this.#by.count || this.#isForgeable(context)) return
     // While the store is away, this process counts the strike.
-    this.#by.keeper.strikeRefusal(refusal, isFromOtherSite(context)).catch(() => {})
+    this.#by.counter.strikeRefusal(refusal, isFromOtherSite(context)).catch(() => {})
   }
 
   /**
@@ -86,9 +86,9 @@ export class RequestBans<Request> {
 
   /** Counts the strike of a request that a trap catches. The verdict is that of a ban in force; undefined if there is no strike. */
   strikeTrapped(context: HttpContext<Request>, verdict: Verdict): Promise<Verdict> | undefined {
-    const { trap, keeper, engine } = this.#by
+    const { trap, counter, engine } = this.#by
     if (!trap || isBarred(verdict) || this.#isForgeable(context)) return undefined
-    return keeper.strikeCaught(verdict, trap).then(async (last) => {
+    return counter.strikeCaught(verdict, trap).then(async (last) => {
       // The ban refuses it now: its earlier charge is refunded, and its permits are released.
       if (last !== verdict && verdict.allowed) await engine.charges.refund(verdict[DECISION])
       return last
@@ -97,7 +97,7 @@ export class RequestBans<Request> {
 
   /** Counts the strike of an admitted request, once its outcome is known, if that is a strike. */
   countLater(context: HttpContext<Request>, verdict: Verdict): void {
-    const { count, keeper } = this.#by
+    const { count, counter } = this.#by
     // Allowed clients get no strikes.
     if (!count || verdict.kind === 'listed' || this.#isForgeable(context)) return
     const { response } = context
@@ -105,7 +105,7 @@ export class RequestBans<Request> {
       const status = sentStatus(response)
       if (status === undefined || isDisabled(response)) return
       // While the store is away, this process counts the strike.
-      if (count(status, verdict, context)) keeper.strikeOutcome(verdict).catch(() => {})
+      if (count(status, verdict, context)) counter.strikeOutcome(verdict).catch(() => {})
     })
   }
 
@@ -140,13 +140,13 @@ export function bansFor<Request>(
   warnings: Warnings<LimiterWarning>,
   atOnce: boolean,
 ): RequestBans<Request> | undefined {
-  const keeper = engine.parts.get(KEEPER)
-  if (!keeper) return undefined
+  const counter = engine.parts.get(STRIKE_COUNTER)
+  if (!counter) return undefined
   const count = banCount(where, options.ban?.count, warnings)
   const trap = options.ban?.trap
   if (trap !== undefined && typeof trap?.catches !== 'function') invalidPolicy(where, 'ban: trap', 'trap([…])', trap)
-  const byAddress = engine.policy.all.some(({ parts }) => parts.get(BAN)?.by.split('+').includes('ip'))
-  return new RequestBans({ where, engine, keeper, atOnce: atOnce && !count, byAddress, count, trap, warnings })
+  const byAddress = engine.policy.all.some(({ parts }) => parts.get(POLICY_BAN)?.by.split('+').includes('ip'))
+  return new RequestBans({ where, engine, counter, atOnce: atOnce && !count, byAddress, count, trap, warnings })
 }
 
 /** The outcomes that are strikes. An unknown outcome is none. */

@@ -12,7 +12,7 @@ import type { RedisBase } from '../../redis/slots/base.js'
 import type { BlockEntry } from '../../store/entries.js'
 import type { IdentityByKind } from '../../store/identity.js'
 import { EVERY_POLICY } from '../../store/store.js'
-import type { BlockChanges } from '../bans/redis-blocks.js'
+import type { RedisBlocks } from '../bans/redis-blocks.js'
 import type { RedisLists } from '../lists/redis-lists.js'
 import type { RedisRefusals } from '../offenders/redis-refusals.js'
 import type { RefusalLog } from '../offenders/refusal-log.js'
@@ -48,7 +48,7 @@ interface IdentityParts extends RedisBase {
   readonly outbox: Outbox
   readonly changes: Changes
   readonly mirrored: MirroredBlocks
-  readonly blockChanges: BlockChanges
+  readonly redisBlocks: RedisBlocks
   readonly lists: RedisLists
   readonly refusals: RefusalLog | undefined
   readonly refusalSlices: RedisRefusals
@@ -58,12 +58,12 @@ interface IdentityParts extends RedisBase {
 
 /** Erases the data of an identity in Redis. Scans all keys of the server. */
 export async function forget(state: IdentityParts, given: IdentityByKind): Promise<void> {
-  const { connection, timeoutMs, outbox, changes, blockChanges, lists, refusals, refusalSlices, ...rest } = state
+  const { connection, timeoutMs, outbox, changes, redisBlocks, lists, refusals, refusalSlices, ...rest } = state
   const { recentRefusals, changeLog } = rest
   const identity = identityText('forget', given)
   await changes.make({ kind: 'forget', identity }, async () => {
     // Blocks and lists come first, or a process that knows an entry might write it again.
-    await blockChanges.erase(identity)
+    await redisBlocks.erase(identity)
     await lists.forget(identity)
     outbox.flush()
     await forgetKeys(connection, timeoutMs, startOfKeys(state, identity), '')

@@ -17,7 +17,7 @@ import type { PartKey } from '../../util/parts.js'
 import { propertyOf } from '../../util/property-of.js'
 import { decisionOn } from '../../verdict/decision.js'
 import { type BanReport, banReport, DECISION, type Verdict, verdictOf } from '../../verdict/verdict.js'
-import { BAN, type Ban, drawJitter, strikeOf } from './ban-terms.js'
+import { drawJitter, POLICY_BAN, type PolicyBan, strikeOf } from './ban-terms.js'
 import type { StrikeOptions } from './block-options.js'
 
 /** An identity to strike, with the policy that counts it and its kind in that policy. */
@@ -28,7 +28,7 @@ export interface StruckIdentity<Subject> {
 }
 
 /** Counts the strikes of one limiter, except those that the store counts with its decisions. */
-export class BanKeeper<Subject> {
+export class StrikeCounter<Subject> {
   readonly #name: string
   readonly #where: string
   readonly #store: Store
@@ -51,7 +51,7 @@ export class BanKeeper<Subject> {
     this.#fallback = fallback
     this.#emitter = emitter
     this.#policies = new Map(all.map((policy) => [policy.tier, policy]))
-    this.#isOfStore = all.some(({ parts }) => parts.get(BAN)?.terms.scope === EVERY_POLICY)
+    this.#isOfStore = all.some(({ parts }) => parts.get(POLICY_BAN)?.terms.scope === EVERY_POLICY)
     if (this.#isOfStore && propertyOf(bans, 'enforceBansOfEveryPolicy')) bans.enforceBansOfEveryPolicy?.()
   }
 
@@ -65,9 +65,9 @@ export class BanKeeper<Subject> {
     identities: readonly StruckIdentity<Subject>[],
     { weight, reason }: Required<StrikeOptions>,
   ): Promise<BanReport | undefined> {
-    const struck = new Map<string, Ban>()
+    const struck = new Map<string, PolicyBan>()
     for (const { policy, kind, text } of identities) {
-      const ban = policy.parts.get(BAN) as Ban
+      const ban = policy.parts.get(POLICY_BAN) as PolicyBan
       if (kind !== ban.by) {
         throw new SluiceError(
           'INVALID_KEY',
@@ -141,15 +141,15 @@ export class BanKeeper<Subject> {
     return result
   }
 
-  #banOf(tier: string | undefined): Ban {
-    return (this.#policies.get(tier) as Policy<Subject>).parts.get(BAN) as Ban
+  #banOf(tier: string | undefined): PolicyBan {
+    return (this.#policies.get(tier) as Policy<Subject>).parts.get(POLICY_BAN) as PolicyBan
   }
 }
 
 // biome-ignore lint/suspicious/noExplicitAny: of limiters for any subject
-export const KEEPER: PartKey<BanKeeper<any>> = { name: 'bans' }
+export const STRIKE_COUNTER: PartKey<StrikeCounter<any>> = { name: 'strikes' }
 
-async function isFirstInMinute(store: Store, { oncePerMinute: plan }: Ban, identity: string): Promise<boolean> {
+async function isFirstInMinute(store: Store, { oncePerMinute: plan }: PolicyBan, identity: string): Promise<boolean> {
   try {
     return (await store.decide(requestOf(CONSUME, plan, [identity], [1]))).allowed
   } catch (error) {
