@@ -1,5 +1,5 @@
-import { SluiceError } from '@sluice/core'
-import { type Duration, durationMs, knownOptions, refusePolluted } from '@sluice/core/internal'
+import { type Duration, SluiceError } from '@sluice/core'
+import { durationMs, knownOptions, refusePolluted } from '@sluice/core/internal'
 import type { Resolvers } from './compile/resolvers.js'
 import type { ReadDocument } from './document/read-document.js'
 import { Policies } from './policies.js'

@@ -23,7 +23,6 @@ export { CELL_KINDS, hasPermits, kindOf } from '../kinds/all.js'
 export {
   isCountOf,
   resetCounts,
-  type StoredCounts,
   type UnknownLimits,
   type UsedLimit,
   usedLimits,
@@ -51,7 +50,7 @@ export type { LastRefusal, LastRefusals } from '../store/last-refusals.js'
 export { lastRefusalsOf } from '../store/store.js'
 export { isBytes } from '../store/units.js'
 export { beginAtCaller } from '../util/caller.js'
-export { type Duration, durationMs, durationText, MAX_DURATION_MS } from '../util/duration.js'
+export { durationMs, durationText, MAX_DURATION_MS } from '../util/duration.js'
 export { invalidPolicy } from '../util/errors.js'
 export { escapeControls } from '../util/escape.js'
 export { getOrInsert } from '../util/get-or-insert.js'
@@ -59,7 +58,7 @@ export { groupBy } from '../util/group-by.js'
 export { Heap } from '../util/heap.js'
 export { type IpRange, ipAddress } from '../util/ip-address.js'
 export { ipRange, RANGE_FORMS } from '../util/ip-range.js'
-export { type Audience, Listeners } from '../util/listeners.js'
+export { Listeners } from '../util/listeners.js'
 export { nearestOf } from '../util/nearest.js'
 export { hintFor } from '../util/option-hints.js'
 export { hasOwn, isPropertyOf, ownFieldsOf, propertyOf } from '../util/property-of.js'

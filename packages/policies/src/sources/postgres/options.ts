@@ -1,5 +1,5 @@
-import { SluiceError } from '@sluice/core'
-import { type Duration, durationMs, knownOptions } from '@sluice/core/internal'
+import { type Duration, SluiceError } from '@sluice/core'
+import { durationMs, knownOptions } from '@sluice/core/internal'
 
 /** Options of reading policies from PostgreSQL. */
 export interface PostgresOptions {
