@@ -42,11 +42,16 @@ function machines(results) {
 function targetTable(results) {
   /** @type {Record<string, any>} */
   const found = Object.assign({}, ...results.map(([, result]) => result.found))
-  const rows = Object.entries(targets).map(([id, { figure: what, atLeast, isMet, unit = '' }]) => {
+  const rows = Object.entries(targets).map(([id, { figure: what, atLeast, isMet, unit = '', ifMissed }]) => {
     const value = found[id]
     if (!value) return [what, atLeast, 'not measured', '–']
     const note = value.note ? `; ${value.note}` : ''
-    return [what, atLeast, `${withSpread(value, unit)}${note}`, isMet(value.median) ? 'met' : '**missed**']
+    return [
+      what,
+      atLeast,
+      `${withSpread(value, unit)}${note}`,
+      isMet(value.median) ? 'met' : `**missed**${ifMissed ? `; ${ifMissed}` : ''}`,
+    ]
   })
   const line = (/** @type {string[]} */ cells) => `| ${cells.join(' | ')} |`
   return [line(['figure', 'target', 'measured', '']), line(['---', '---', '---', '---']), ...rows.map(line), '']
