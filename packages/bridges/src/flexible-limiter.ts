@@ -264,6 +264,6 @@ function wholeMs(where: string, field: string, seconds: number, minMs: number): 
 
 /** Puts a class of the peer above that of the limiter, so that `instanceof` accepts it. */
 function becomeInstance(limiter: FlexibleLimiter, above: object): void {
-  const own = Object.getOwnPropertyDescriptors(FlexibleLimiter.prototype)
-  Object.setPrototypeOf(limiter, Object.create(above, own))
+  const members = Object.getOwnPropertyDescriptors(FlexibleLimiter.prototype)
+  Object.setPrototypeOf(limiter, Object.create(above, members))
 }

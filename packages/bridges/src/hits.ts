@@ -192,9 +192,9 @@ export class Hits {
       ...(unavailable && { unavailable }),
       ...(warnings && { warnings }),
     }
-    const made = algorithm ? algorithm({ limit, window: windowMs }) : this.#defaultLimit(limit, windowMs)
+    const limiting = algorithm ? algorithm({ limit, window: windowMs }) : this.#defaultLimit(limit, windowMs)
     // One count for a client, whatever limit comes with a hit. Charged refusals are counted by their limit.
-    const counted = chargesRefusals ? made : Object.freeze({ ...made, carry: '' })
+    const counted = chargesRefusals ? limiting : Object.freeze({ ...limiting, carry: '' })
     return createLimiter({ ...shared, limits: [counted] })
   }
 
@@ -275,16 +275,16 @@ const termsOn = new WeakMap<Store, Map<string, string>>()
 export function claimName(hits: Hits, store: Store | undefined, { limit, windowMs }: Terms): void {
   if (!store) return
   const names = getOrInsert(termsOn, store, () => new Map<string, string>())
-  const own = `${limit} per ${windowMs} ms`
+  const rate = `${limit} per ${windowMs} ms`
   const other = names.get(hits.name)
-  if (other !== undefined && other !== own) {
+  if (other !== undefined && other !== rate) {
     invalidPolicy(
       hits.where,
       'name',
       'a name of its own',
       hits.name,
-      `another bridge of this name has ${other}, this one ${own}`,
+      `another bridge of this name has ${other}, this one ${rate}`,
     )
   }
-  names.set(hits.name, own)
+  names.set(hits.name, rate)
 }

@@ -136,10 +136,10 @@ function limitingHook({ name, isPlaced, everywhere, limiterFor }: LimitingHook) 
       done()
       return
     }
-    const own = ownLimit(config, name)
+    const limit = ownLimit(config, name)
     let limiter = everywhere
     try {
-      if (own !== undefined) limiter = limiterFor(own, request)
+      if (limit !== undefined) limiter = limiterFor(limit, request)
     } catch (error) {
       done(withoutDetails(error) as Error)
       return

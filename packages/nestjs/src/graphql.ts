@@ -23,9 +23,9 @@ interface GraphqlContext {
  * @throws SluiceError `INVALID_POLICY` where the context of GraphQL lacks it
  */
 export function fieldContext(given: unknown, options: SocketOptions): HttpContext {
-  const of = <Name extends keyof GraphqlContext>(name: Name) => propertyOf((given ?? {}) as GraphqlContext, name)
-  const [req, res, reply, request] = [of('req'), of('res'), of('reply'), of('request')]
-  const extra = of('extra') ?? (req && propertyOf(req, 'extra'))
+  const field = <Name extends keyof GraphqlContext>(name: Name) => propertyOf((given ?? {}) as GraphqlContext, name)
+  const [req, res, reply, request] = [field('req'), field('res'), field('reply'), field('request')]
+  const extra = field('extra') ?? (req && propertyOf(req, 'extra'))
   if (isEmitter(extra?.socket) && extra.request) return subscriptionContext(extra, options)
   if (request && propertyOf(request, 'ws') === true && isEmitter(request.raw))
     return subscriptionContext({ request: request.raw, socket: request.raw.socket }, options)
@@ -73,13 +73,13 @@ export function refuseOptions(of: string, options: NestRateLimitOptions, { limit
     const instead = 'use reject(), in a @RateLimit where shadow() is of the module'
     throw new SluiceError('INVALID_POLICY', `policy "${name}": respond: expected no shadow() for ${of}: ${instead}`)
   }
-  const given = {
+  const parts = {
     count: options.count,
     body: options.body,
     'ban: count': options.ban?.count,
     limits: limits.find(({ unit }) => unit?.endsWith('-bytes')),
   }
-  for (const [option, value] of Object.entries(given)) {
+  for (const [option, value] of Object.entries(parts)) {
     if (value === undefined) continue
     const what = option === 'limits' ? 'none of bytes' : 'none'
     throw new SluiceError('INVALID_POLICY', `policy "${name}": ${option}: expected ${what} for ${of}`)

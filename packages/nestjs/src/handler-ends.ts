@@ -12,8 +12,8 @@ export class HandlerEnds implements NestInterceptor {
   intercept(context: ExecutionContext, next: CallHandler): ReturnType<CallHandler['handle']> {
     const handled = next.handle()
     if (context.getType() !== 'http') return handled
-    const given = context.getArgByIndex(1)
-    const response = isReply(given) ? given.raw : given
+    const reply = context.getArgByIndex(1)
+    const response = isReply(reply) ? reply.raw : reply
     return handled.pipe(
       tap({
         next: (result) => {

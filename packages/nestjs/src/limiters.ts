@@ -37,9 +37,9 @@ export class SluiceLimiters {
     knownOptions('SluiceModule', options, [...RATE_LIMIT_OPTIONS, 'socketAddress'])
     this.options = madeWithApp(options)
     // First, as it also checks the decorators that change limits by name.
-    const own = withTiers(this.options, handlersIn(modules))
+    const optionsWithTiers = withTiers(this.options, handlersIn(modules))
     if (hasLimit(options)) {
-      this.own = new ContextLimiter(own)
+      this.own = new ContextLimiter(optionsWithTiers)
       this.byName.set(this.own.limiter.name, this.own)
     }
     this.modules = modules

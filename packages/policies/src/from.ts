@@ -123,12 +123,12 @@ const OPTIONS: readonly string[] = [
 ]
 
 function sourceOf(options: PoliciesOptions): PoliciesSource {
-  const given = SOURCES.filter((source) => options?.[source] !== undefined)
-  if (given.length !== 1)
-    wrong('file', `one of ${SOURCES.join(', ')}, got ${given.length === 0 ? 'none' : given.join(', ')}`)
+  const sources = SOURCES.filter((source) => options?.[source] !== undefined)
+  if (sources.length !== 1)
+    wrong('file', `one of ${SOURCES.join(', ')}, got ${sources.length === 0 ? 'none' : sources.join(', ')}`)
   const { file, object, redis, postgres, save, load, name = 'default', prefix = 'sluice:' } = options
-  if (given[0] !== 'redis' && options.prefix !== undefined) wrong('prefix', 'none without redis')
-  if (given[0] !== 'redis' && given[0] !== 'postgres' && options.name !== undefined) {
+  if (sources[0] !== 'redis' && options.prefix !== undefined) wrong('prefix', 'none without redis')
+  if (sources[0] !== 'redis' && sources[0] !== 'postgres' && options.name !== undefined) {
     wrong('name', 'none without redis or postgres')
   }
   if (save !== undefined && redis === undefined && postgres === undefined)

@@ -17,10 +17,10 @@ export class LimitChanges {
 
   /** Returns a function that ends the calls. */
   on(listener: () => unknown): () => void {
-    const own = () => void listener()
-    this.#listeners.add(own)
+    const callback = () => void listener()
+    this.#listeners.add(callback)
     return () => {
-      this.#listeners.delete(own)
+      this.#listeners.delete(callback)
       if (this.#listeners.size === 0) this.#forgetEnd()
     }
   }

@@ -321,7 +321,8 @@ async function made(
   if (!compiled) throw new PoliciesError(await located(wrong))
   const unfit = checks.length > 0 ? await problemsBy(checks, compiled) : []
   if (unfit.length > 0) throw new PoliciesError(await located(unfit))
-  for (const each of advice.length > 0 ? await located(advice) : []) emitWarning('SLUICE_OVERRIDE_KIND', lineOf(each))
+  for (const problem of advice.length > 0 ? await located(advice) : [])
+    emitWarning('SLUICE_OVERRIDE_KIND', lineOf(problem))
   return { compiled, version: document.version, mark: markOf(document) }
 }
 

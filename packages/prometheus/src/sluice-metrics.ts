@@ -55,8 +55,8 @@ export function sluiceMetrics(options: SluiceMetricsOptions = {}): SluiceMetrics
     counting.stop()
   }
   try {
-    for (const each of METRICS) {
-      const metric = new RegisteredMetric(each, register, scrape.read, stop)
+    for (const description of METRICS) {
+      const metric = new RegisteredMetric(description, register, scrape.read, stop)
       metric.add()
       registered.push(metric)
     }

@@ -239,11 +239,11 @@ function unknownTests(on: On): void {
       '{}*',
       'x'.repeat(10_000),
     ]
-    for (const each of wrong.filter((each) => each !== id)) {
-      assert.equal(await web.refund(each), 'unknown', JSON.stringify(each))
-      assert.equal(await web.settle(each, 0), 'unknown')
-      assert.equal(await web.release(each), 'unknown')
-      assert.equal(await web.renew(each), 'unknown')
+    for (const wrongId of wrong.filter((each) => each !== id)) {
+      assert.equal(await web.refund(wrongId), 'unknown', JSON.stringify(wrongId))
+      assert.equal(await web.settle(wrongId, 0), 'unknown')
+      assert.equal(await web.release(wrongId), 'unknown')
+      assert.equal(await web.renew(wrongId), 'unknown')
     }
     assert.equal(await elsewhere.refund(id), 'unknown')
     assert.equal((await web.peek(key)).remaining, 7)

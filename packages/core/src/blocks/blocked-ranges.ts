@@ -46,7 +46,7 @@ export class BlockedRanges<Value> {
     const range = this.size > 0 ? rangeIn(identity) : undefined
     if (!range) return found
     this.#byRange.find(range, (all) => {
-      for (const policy of policies) for (const each of all) if (each.policy === policy) found.push(each.value)
+      for (const policy of policies) for (const entry of all) if (entry.policy === policy) found.push(entry.value)
       return false
     })
     return found

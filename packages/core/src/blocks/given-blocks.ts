@@ -169,8 +169,8 @@ function countedText(where: string, identity: Identity): string {
 export function listedValue(identity: IdentityByKind): string {
   const { kind, value } = textValue(identityText('identity', identity))
   if (kind !== 'ip') return value
-  const given = isCounted(identity) ? identity.value : identity.ip
-  return String(given).trim().split('/', 1)[0] as string
+  const identityValue = isCounted(identity) ? identity.value : identity.ip
+  return String(identityValue).trim().split('/', 1)[0] as string
 }
 
 function givenValue(where: string, kind: string, raw: unknown, addressOf: typeof clientOf): string {
@@ -182,8 +182,8 @@ function givenValue(where: string, kind: string, raw: unknown, addressOf: typeof
 
 /** The client that an address belongs to, as `byIp()` counts it; or a network. */
 function clientOf(where: string, text: string): string {
-  const given = text.trim()
-  const range = given.includes('-') ? undefined : ipRange(bare(given), CLIENT_BITS)
+  const trimmed = text.trim()
+  const range = trimmed.includes('-') ? undefined : ipRange(bare(trimmed), CLIENT_BITS)
   return range ? rangeText(range) : invalidKey(`${where}: ip`, 'an address or a network', text)
 }
 

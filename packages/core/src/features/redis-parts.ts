@@ -192,7 +192,7 @@ function watchMasters(
     setImmediate(() => {
       warnings.connected(node, info)
       if (lacksFailoverDetector(client)) warnings.noFailoverDetector(client)
-      for (const each of mirrored) each.suspect()
+      for (const copy of mirrored) copy.suspect()
     }),
   )
 }

@@ -118,12 +118,12 @@ export function refund(
   const isCounted = chargedAt >= from - forgiven
   // The charge is older than the count. Assume that refunds since then equal the bucket's capacity.
   const others = isCounted ? Math.max(0, refunded - before) : capacity * windowMs
-  const own = cost * windowMs
+  const charged = cost * windowMs
   const paidFrom = Math.min(chargedAt, at)
   const left = drain(receipt, paidFrom, at, pace, stepMs)
-  const owed = Math.min(written, debt, own, Math.max(left - others, drain(own, paidFrom, at, pace, stepMs)))
+  const owed = Math.min(written, debt, charged, Math.max(left - others, drain(charged, paidFrom, at, pace, stepMs)))
   if (owed === 0 || (forgiven > 0 && !isCounted)) return { written, refunded, from }
-  if (others === 0 && debt === left) return { written: Math.max(0, written - own), refunded, from }
+  if (others === 0 && debt === left) return { written: Math.max(0, written - charged), refunded, from }
   if (refunded + owed < MAX_REFUNDED) return { written: written - owed, refunded: refunded + owed, from }
   return { written: written - owed, refunded: 0, from: forgiven + at + 1 }
 }

@@ -108,8 +108,8 @@ export function isCountOf({ policy, cell }: StoredCounts['counts'][number], name
 /** Resets counts by their names, also of policies that this process does not have. */
 export async function resetCounts(store: Pick<Store, 'reset'>, { identity, counts }: StoredCounts): Promise<void> {
   for (const policy of new Set(counts.map((each) => each.policy))) {
-    const own = counts.filter((each) => each.policy === policy)
-    await store.reset(planOf(policy, identity, own), [identity])
+    const ofPolicy = counts.filter((each) => each.policy === policy)
+    await store.reset(planOf(policy, identity, ofPolicy), [identity])
   }
 }
 

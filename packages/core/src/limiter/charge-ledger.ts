@@ -143,16 +143,16 @@ export class ChargeLedger {
   async release(decision: Decision): Promise<void> {
     const { request } = decision
     if (!isHeld(decision) || !request.permitId) return
-    const own = keptBy(decision)
-    if (own) await this.#changeOwn(decision, releasing(own))
+    const kept = keptBy(decision)
+    if (kept) await this.#changeOwn(decision, releasing(kept))
     else if (await this.#send(decision, { ...request, op: RELEASE })) this.#onRoom(request)
   }
 
   async renew(decision: Decision): Promise<void> {
     const { request } = decision
     if (!isHeld(decision)) return
-    const own = keptBy(decision)
-    if (own) await this.#changeOwn(decision, renewing(own))
+    const kept = keptBy(decision)
+    if (kept) await this.#changeOwn(decision, renewing(kept))
     else if (request.permitId) await this.#send(decision, { ...request, op: RENEW })
   }
 
@@ -203,9 +203,9 @@ export class ChargeLedger {
 
   /** Refunds units of the charge of a verdict. `done before` where the charge is kept, and was settled before. */
   async settleOwn(decision: Decision, actual: ActualUnits): Promise<boolean | 'done before'> {
-    const own = keptBy(decision)
-    if (!own) return this.reduce(decision, actual)
-    const outcome = await this.#outcomeOfOwn(decision, settling(own, actual, false))
+    const kept = keptBy(decision)
+    if (!kept) return this.reduce(decision, actual)
+    const outcome = await this.#outcomeOfOwn(decision, settling(kept, actual, false))
     return outcome === 'done before' ? outcome : outcome === 'done'
   }
 
@@ -237,8 +237,8 @@ export class ChargeLedger {
 
   /** Refunds the excess over `actual` per cell; nothing where that is undefined. Of a kept charge, `isFree` charges more, too. */
   async reduce(decision: Decision, actual: ActualUnits, isFree = false): Promise<boolean> {
-    const own = keptBy(decision)
-    if (own) return this.#changeOwn(decision, settling(own, actual, isFree))
+    const kept = keptBy(decision)
+    if (kept) return this.#changeOwn(decision, settling(kept, actual, isFree))
     const { request } = decision
     const { units, cells } = request.plan as ReadablePlan
     const costs = request.costs.map((charged, c) => {

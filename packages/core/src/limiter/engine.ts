@@ -169,14 +169,14 @@ export class Engine<Subject> {
     const reserved = plan.reserves && reservedFor(plan, plan.reserves, priority)
     const costs = cost === 1 && plan.takesOnes ? plan.ones : costsOf(policy.where, plan, cost, options, op, reserved)
     const needs = reserved || !plan.takesOnes ? needsOf(plan, cost, costs, reserved) : undefined
-    const own = op ?? (costs !== plan.ones && isPeek(cost, needs ?? costs) ? PEEK : policy.consume)
+    const usedOp = op ?? (costs !== plan.ones && isPeek(cost, needs ?? costs) ? PEEK : policy.consume)
     // Not by spreading, which costs a microsecond.
-    const request = requestOf(own, plan, identities, costs)
+    const request = requestOf(usedOp, plan, identities, costs)
     request.needs = needs
     request.permitId = plan.hasPermits ? `${holder}.${(permits++).toString(36)}` : ''
     request.fresh = options.fresh === true
     request.turn = options.turn
-    if (own !== PEEK) for (const complete of this.#completing) complete(request, policy, options)
+    if (usedOp !== PEEK) for (const complete of this.#completing) complete(request, policy, options)
     const verdict = this.#decideOn(request, this.#decidedBy(policy, priority, reserved))
     const isStrike = request.strike !== undefined && this.emitter.hasStrikeListeners
     return isStrike ? this.#emitStrike(request, verdict) : verdict

@@ -139,9 +139,9 @@ const locals = new WeakMap<Store, Local>()
 function localBeside(store: Store, makeLocal: MakeStore): Local {
   let local = locals.get(store)
   if (!local) {
-    const given = clockOf(store)
-    const known = new LastKnown(given ?? monotonicClock(), given !== undefined)
-    local = { store: makeLocal(given), known }
+    const storeClock = clockOf(store)
+    const known = new LastKnown(storeClock ?? monotonicClock(), storeClock !== undefined)
+    local = { store: makeLocal(storeClock), known }
     locals.set(store, local)
   }
   return local

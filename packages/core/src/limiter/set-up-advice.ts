@@ -22,11 +22,11 @@ export function adviseOnSetUp(
 ): void {
   const { where } = policy
   if (store === undefined) {
-    const made = hasDecided() && tooManyMade(policy)
-    if (!made) return
+    const count = hasDecided() && tooManyMade(policy)
+    if (!count) return
     warnings.emit(
       'SLUICE_MANY_LIMITERS',
-      `${where}: ${made} with memory of their own were made after the first decision: a limiter that is made for each request ` +
+      `${where}: ${count} with memory of their own were made after the first decision: a limiter that is made for each request ` +
         'never limits; make it once, when the server starts',
     )
   } else if (name === undefined) {

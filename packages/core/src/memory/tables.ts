@@ -62,10 +62,10 @@ export class Tables {
   find(id: string, cell: Cell): Table {
     const table = this.#byId.get(id)
     if (table) return cell.isCarried || isCalendar(cell) ? this.#like(table, cell) : table
-    const made = this.#make(cell, this.#termsOf(id, cell))
+    const newTable = this.#make(cell, this.#termsOf(id, cell))
     this.#all.add(0, TABLE_BYTES + textBytes(id))
-    this.#byId.set(id, made)
-    return made
+    this.#byId.set(id, newTable)
+    return newTable
   }
 
   /** A table that shares the states of another, for a plan with other amounts or other bounds. */

@@ -124,8 +124,8 @@ function namedFor({ units, definitions, cellOf }: ReadablePlan, cost: Cost, c: n
     return isRequests ? cost : takesOne || cost === 0 ? Math.min(cost, 1) : undefined
   }
   const { named, ofLimits } = cost
-  const own = ofLimits && (definitions[cellOf.indexOf(c)] as Limit).cost
-  return (own === undefined ? named.get(unit) : ofLimits?.get(own)) ?? (takesOne ? 1 : undefined)
+  const costOption = ofLimits && (definitions[cellOf.indexOf(c)] as Limit).cost
+  return (costOption === undefined ? named.get(unit) : ofLimits?.get(costOption)) ?? (takesOne ? 1 : undefined)
 }
 
 export function takesNothing(costs: readonly number[]): boolean {

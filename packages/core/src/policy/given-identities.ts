@@ -107,11 +107,11 @@ export function wrongIdentity(where: string, kinds: readonly string[], got: unkn
     const values = kind.split('+').map(() => '…')
     return `{ ${name}: ${values.length > 1 ? `[${values.join(', ')}]` : '…'} }`
   })
-  const given = isPlainObject(got) ? (entriesIn(got) ?? []).map(([kind]) => kind) : undefined
+  const gotKinds = isPlainObject(got) ? (entriesIn(got) ?? []).map(([kind]) => kind) : undefined
   const expected = takesText(kinds)
     ? ['a non-empty string or a number', ...examples].join(', or ')
     : examples.join(' or ')
-  const shown = given ? shownKinds(given) : show(got)
+  const shown = gotKinds ? shownKinds(gotKinds) : show(got)
   throw new SluiceError('INVALID_KEY', `${where}: key: expected ${expected}, got ${shown}`)
 }
 

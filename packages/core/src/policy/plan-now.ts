@@ -25,11 +25,11 @@ export function planNow(plan: ReadablePlan, { clock = Date.now }: Pick<Store, 'c
   const now = clock()
   const known = latest.get(plan)
   if (known && now >= known.from && now < known.until) return known.plan
-  const made = planOfPeriod(plan, plan.calendars, now)
-  latest.set(plan, made)
+  const planOfNow = planOfPeriod(plan, plan.calendars, now)
+  latest.set(plan, planOfNow)
   // More may be charged for a decision that it made.
-  latest.set(made.plan, made)
-  return made.plan
+  latest.set(planOfNow.plan, planOfNow)
+  return planOfNow.plan
 }
 
 /** The same for the plan of a kept charge, whose bounds are of the periods around the charge. */
@@ -43,9 +43,9 @@ export function keptPlanNow(plan: Plan, { clock = Date.now }: Pick<Store, 'clock
     plan.cells.map(({ calendar }) => calendar),
     now,
   )
-  const made = { plan: Object.freeze({ ...plan, cells }), ...running }
-  latestKept.set(plan, made)
-  return made.plan
+  const period = { plan: Object.freeze({ ...plan, cells }), ...running }
+  latestKept.set(plan, period)
+  return period.plan
 }
 
 function planOfPeriod(

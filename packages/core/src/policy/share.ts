@@ -13,7 +13,7 @@ export function planShare(plan: ReadablePlan, share: number): ReadablePlan {
     scaled.set(limit, Object.freeze({ ...limit, limit: part(units, share), capacity: part(capacity, share) }))
   }
   const ofLimit = (limit: ResolvedLimit) => scaled.get(limit) as ResolvedLimit
-  const own: ReadablePlan = Object.freeze({
+  const shared: ReadablePlan = Object.freeze({
     ...plan,
     caps: plan.caps?.map((cap) => (cap === Number.POSITIVE_INFINITY ? cap : part(cap, share))),
     resolved: plan.resolved.map(ofLimit),
@@ -27,8 +27,8 @@ export function planShare(plan: ReadablePlan, share: number): ReadablePlan {
       })
     }),
   })
-  wholes.set(own, plan)
-  return own
+  wholes.set(shared, plan)
+  return shared
 }
 
 const wholes = new WeakMap<Plan, ReadablePlan>()

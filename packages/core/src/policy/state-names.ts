@@ -18,7 +18,7 @@ export function stateNamesIn(policy: Policy<unknown>): readonly StateName[] {
     const cell = plan.cells[plan.cellOf[i] as number] as Cell
     const start = plan.starts[cell.identity] as string
     const { windowMs, unit } = plan.resolved[i] as ResolvedLimit
-    const own = cell.kernel === 'log' ? `log ${windowMs}${idOfUnit(unit)}` : cell.id
-    return { own: start + own.slice(own.lastIndexOf('/') + 1), whole: start + (cell.joint ?? cell.id) }
+    const name = cell.kernel === 'log' ? `log ${windowMs}${idOfUnit(unit)}` : cell.id
+    return { own: start + name.slice(name.lastIndexOf('/') + 1), whole: start + (cell.joint ?? cell.id) }
   })
 }

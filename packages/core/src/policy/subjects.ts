@@ -76,8 +76,14 @@ export class Subjects<Subject> {
   #resolveGiven(subject: Subject, tier?: string, priority?: number): MaybePromise<Resolved<Subject>> {
     return whenKnown(this.#policyOfIdentity(subject, tier), (policy) => {
       const keys = this.#keysIn(policy, subject)
-      const own = ownSubject(subject, keys, this.#areTexts)
-      return policy.resolve(own, NO_CONTEXT, keys.identities, this.#planOf(policy, own, keys), priority)
+      const keysOfSubject = ownSubject(subject, keys, this.#areTexts)
+      return policy.resolve(
+        keysOfSubject,
+        NO_CONTEXT,
+        keys.identities,
+        this.#planOf(policy, keysOfSubject, keys),
+        priority,
+      )
     })
   }
 
@@ -87,22 +93,22 @@ export class Subjects<Subject> {
    */
   resolver(subject: Subject, tier?: string, priority?: number): MaybePromise<() => MaybePromise<Resolved<Subject>>> {
     return whenKnown(this.#policyOf(subject, tier), (first) => {
-      const given = this.#namesIdentity(subject) ? this.given(subject) : undefined
+      const identity = this.#namesIdentity(subject) ? this.given(subject) : undefined
       let policy = first
       let last: readonly string[] | undefined
       return () =>
         whenKnown(this.policy.inPlaceOf(first, subject), (now = policy) => {
-          if (now !== policy && (!given || keysOf(now, this.#replacement, given))) {
+          if (now !== policy && (!identity || keysOf(now, this.#replacement, identity))) {
             policy = now
             last = undefined
           }
           const by = policy
-          const keys = given && this.#keysIn(by, subject, given)
+          const keys = identity && this.#keysIn(by, subject, identity)
           return whenKnown(last ?? keys?.identities ?? by.identitiesOf(subject, NO_CONTEXT), (identities) => {
             if (by === policy) last = identities
             if (!keys) return by.resolve(subject, NO_CONTEXT, identities, undefined, priority)
-            const own = ownSubject(subject, keys, this.#areTexts)
-            return by.resolve(own, NO_CONTEXT, identities, this.#planOf(by, own, keys), priority)
+            const keysOfSubject = ownSubject(subject, keys, this.#areTexts)
+            return by.resolve(keysOfSubject, NO_CONTEXT, identities, this.#planOf(by, keysOfSubject, keys), priority)
           })
         })
     })
@@ -126,8 +132,8 @@ export class Subjects<Subject> {
   /** Whether a decision by this policy on these identities was one for the argument. */
   isCountedOn(subject: Subject, policy: Policy<never>, identities: readonly string[]): MaybePromise<boolean> {
     if (this.#namesIdentity(subject)) {
-      const given = givenIn(policy.where, kindsOf(policy, this.#replacement), subject)
-      const keys = keysOf(policy, this.#replacement, given)
+      const givenIdentities = givenIn(policy.where, kindsOf(policy, this.#replacement), subject)
+      const keys = keysOf(policy, this.#replacement, givenIdentities)
       return keys?.identities.every((identity) => identities.includes(identity)) ?? false
     }
     return whenKnown(policy.identitiesOf(subject as never, NO_CONTEXT), (own) =>
@@ -166,9 +172,9 @@ export class Subjects<Subject> {
 
   /** The same in each tier that has limits of its kind. */
   #keysInAll(identity: unknown): { policy: Policy<Subject>; keys: GivenKeys }[] {
-    const given = this.given(identity)
+    const identities = this.given(identity)
     return this.policy.all.flatMap((policy) => {
-      const keys = keysOf(policy, this.#replacement, given)
+      const keys = keysOf(policy, this.#replacement, identities)
       return keys ? [{ policy, keys }] : []
     })
   }

@@ -194,9 +194,9 @@ const ESCAPED = /["'<>^`{|}]/
  * characters as the escaped parameter has, more than were sent. `http://h/a|/x/login` is `/login` there.
  */
 export function pathOf(target: string): string {
-  const own = target.startsWith('/') ? target : target.replace(ORIGIN, '')
-  const end = own.search(/[?#]/)
-  const path = (end < 0 ? own : own.slice(0, end)) || '/'
+  const localPath = target.startsWith('/') ? target : target.replace(ORIGIN, '')
+  const end = localPath.search(/[?#]/)
+  const path = (end < 0 ? localPath : localPath.slice(0, end)) || '/'
   return ESCAPED.test(path) && PARSED_AS_URL.test(target) ? unreadablePath(path) : path
 }
 

@@ -8,7 +8,7 @@ interface ByKey<Key, Value> {
 export function getOrInsert<Key, Value extends {}>(map: ByKey<Key, Value>, key: Key, make: (key: Key) => Value): Value {
   const known = map.get(key)
   if (known !== undefined) return known
-  const made = make(key)
-  map.set(key, made)
-  return made
+  const value = make(key)
+  map.set(key, value)
+  return value
 }

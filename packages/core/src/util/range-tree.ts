@@ -208,11 +208,11 @@ export class RangeTree {
   #isSmaller(range: number, other: number): boolean {
     let difference = 0
     for (let i = 0; i < this.#width; i++) {
-      const [own, others] = [
+      const [size, others] = [
         this.#lastOf(range, i) - this.#firstOf(range, i),
         this.#lastOf(other, i) - this.#firstOf(other, i),
       ]
-      difference = difference * 2 ** 32 + own - others
+      difference = difference * 2 ** 32 + size - others
     }
     return difference < 0
   }

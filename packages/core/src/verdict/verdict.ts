@@ -327,8 +327,8 @@ function summaryOf(decision: Decision, marks: Marks): Summary {
     retryMs = retry < 0 || retryMs < 0 ? -1 : Math.max(retryMs, retry)
     resetMs = Math.max(resetMs, later(values[at + 2] as number, spread))
     // A peek adds nothing to the bucket, so its whole content comes first.
-    const own = isCharging ? (request.costs[cell] as number) : 0
-    if (limit.queue && allowed) delayMs = Math.max(delayMs, queueDelay(values[at + 3] as number, own, limit))
+    const charged = isCharging ? (request.costs[cell] as number) : 0
+    if (limit.queue && allowed) delayMs = Math.max(delayMs, queueDelay(values[at + 3] as number, charged, limit))
   }
   return { allowed, remaining, retryMs, resetMs, delayMs, cell: cellOf[shown] as number }
 }

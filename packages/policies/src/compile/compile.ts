@@ -74,13 +74,13 @@ function* compiling(
     if (policy) policies.set(name, policy)
   }
   if (problems.length > 0) return failed
-  const made = yield* makeOverrides(overrides, policies, keys, problems, advice)
+  const overridesByPolicy = yield* makeOverrides(overrides, policies, keys, problems, advice)
   if (problems.length > 0) return failed
   for (const policy of policies.values()) {
-    const own = made.get(policy)
-    policy.overrides = table ? new TableOverrides(policy, own, table, keys, checkOverride) : own
+    const policyOverrides = overridesByPolicy.get(policy)
+    policy.overrides = table ? new TableOverrides(policy, policyOverrides, table, keys, checkOverride) : policyOverrides
     policy.changes = changes
   }
-  const checks = { own: made, keys, check: checkOverride }
+  const checks = { own: overridesByPolicy, keys, check: checkOverride }
   return { compiled: new CompiledPolicies([...policies.values()], overrides.length, checks), problems, advice }
 }

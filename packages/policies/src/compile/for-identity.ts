@@ -39,14 +39,14 @@ export async function limitsForIdentity(
   )
   return variants.flatMap((base) => {
     const { limits } = found ? variantOf(found, base) : base
-    const own = limits.filter(({ key }) => (key?.kind ?? 'key') === kind)
-    if (own.length === 0) return []
+    const limitsOfKind = limits.filter(({ key }) => (key?.kind ?? 'key') === kind)
+    if (limitsOfKind.length === 0) return []
     const override = found && { index: found.index, until: found.until }
     return {
       policy: policy.name,
       tier: base.tier,
       override,
-      limits: withIdentity(own, kind, value),
+      limits: withIdentity(limitsOfKind, kind, value),
       consistency: policy.data.consistency,
     } as LimitsForIdentity
   })

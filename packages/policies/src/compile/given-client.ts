@@ -28,9 +28,9 @@ function ofIdentity({ kind, value }: { readonly kind: string; readonly value: un
   const kinds = kind.split('+')
   const values = kinds.length === 1 ? [value] : Array.isArray(value) ? (value as unknown[]) : []
   const textOf = (wanted: string): string | undefined => {
-    const given = values[kinds.indexOf(wanted)]
-    return typeof given === 'string' || typeof given === 'number' || typeof given === 'bigint'
-      ? String(given)
+    const value = values[kinds.indexOf(wanted)]
+    return typeof value === 'string' || typeof value === 'number' || typeof value === 'bigint'
+      ? String(value)
       : undefined
   }
   // A group of addresses is looked up by its first address.

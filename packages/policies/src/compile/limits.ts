@@ -60,23 +60,23 @@ export function makeLimits(
 function makeLimit(data: LimitData, name: string, of: LimitsOf, path: Path, problems: Problem[]): Limit | undefined {
   const { algorithm = 'slidingLog', name: _, key, respond: ownRespond, ...options } = data
   const respond = ownRespond ?? of.respond
-  const own = key === undefined ? of.key : of.keys.make(key, [...path, 'key'], problems)
-  if (!own) return undefined
+  const limitKey = key === undefined ? of.key : of.keys.make(key, [...path, 'key'], problems)
+  if (!limitKey) return undefined
   const limit = tried(path, problems, () => {
-    const made = (CONSTRUCTORS[algorithm] as NonNullable<(typeof CONSTRUCTORS)[string]>)({
+    const limit = (CONSTRUCTORS[algorithm] as NonNullable<(typeof CONSTRUCTORS)[string]>)({
       ...options,
       name,
-      key: own,
+      key: limitKey,
       ...(respond !== undefined && { respond: of.responders.make(ownRespond ? name : '', respond) }),
     })
-    return made
+    return limit
   })
   if (!limit) return undefined
   const cost = of.costs.get(limit.unit)
   return Object.freeze({
     ...limit,
     policy: of.space,
-    ...(of.carry === 'keep' && { carry: carryOf(own, of.key) }),
+    ...(of.carry === 'keep' && { carry: carryOf(limitKey, of.key) }),
     ...(cost !== undefined && { cost }),
   })
 }
@@ -99,22 +99,22 @@ export function namesOf(
   path: Path,
   problems: Problem[],
 ): string[] {
-  const given = new Set<string>()
+  const usedNames = new Set<string>()
   for (const [i, { name }] of data.entries()) {
     if (name === undefined) continue
-    if (given.has(name.toLowerCase())) {
+    if (usedNames.has(name.toLowerCase())) {
       const message = `expected limits whose names differ by more than case, got ${shown(name)} twice`
       problems.push({ path: [...path, i, 'name'], message })
     }
-    given.add(name.toLowerCase())
+    usedNames.add(name.toLowerCase())
   }
   const list = new Set<string>()
-  const own = data.map(({ name }) => {
+  const named = data.map(({ name }) => {
     if (name === undefined) return undefined
     return names.nameFor(name === policy ? name : `${policy}-${name}`, policy, list)
   })
   return data.map(({ algorithm, window, every }, i) => {
-    if (own[i] !== undefined) return own[i]
+    if (named[i] !== undefined) return named[i]
     const kind = String(hasPermits(algorithm) ? algorithm : (window ?? every ?? algorithm))
     return names.nameFor(data.length === 1 ? policy : `${policy}-${kind.replace('.', '_')}`, policy, list)
   })

@@ -24,7 +24,7 @@ export function* makeOverrides(
   problems: Problem[],
   advice: Problem[],
 ): Generator<void, ReadonlyMap<CompiledPolicy, Overrides>> {
-  const made = new Map<CompiledPolicy, Overrides>()
+  const byPolicy = new Map<CompiledPolicy, Overrides>()
   /** One object for equal changes of one policy: most clients with an override share its limits with many others. */
   const changes = new Map<CompiledPolicy, Map<string, ChangedLimits>>()
   const advised = new Set<string>()
@@ -42,7 +42,7 @@ export function* makeOverrides(
       changedLimits(each, policy, keys, [...path, 'limits'], problems),
     )
     const until = timeOf(each.until, [...path, 'until'], problems)
-    const overrides = getOrInsert(made, policy, () => new Overrides())
+    const overrides = getOrInsert(byPolicy, policy, () => new Overrides())
     const [kind = 'ip'] = Object.keys(each.key ?? each.prefix ?? {})
     if (!advised.has(`${each.policy} ${kind}`)) {
       advised.add(`${each.policy} ${kind}`)
@@ -51,7 +51,7 @@ export function* makeOverrides(
     }
     add(overrides, each, { index, changed, until }, keys, path, problems)
   }
-  return made
+  return byPolicy
 }
 
 const TWICE = 'expected one override for each client and policy, got it twice'
@@ -65,9 +65,9 @@ function add(
   problems: Problem[],
 ): void {
   const fail = (field: string, message: string) => problems.push({ path: [...path, field], message })
-  const given = [key, prefix, range].filter((each) => each !== undefined).length
-  if (given !== 1) {
-    problems.push({ path, message: `expected one of key, prefix and range, got ${given === 0 ? 'none' : given}` })
+  const forms = [key, prefix, range].filter((each) => each !== undefined).length
+  if (forms !== 1) {
+    problems.push({ path, message: `expected one of key, prefix and range, got ${forms === 0 ? 'none' : forms}` })
     return
   }
   if (range !== undefined) {
@@ -81,9 +81,9 @@ function add(
     addRange(overrides, String(value), own, (message) => fail('key', message))
     return
   }
-  const made = keys.make(kind, [...path, field, kind], problems)
-  if (!made) return
-  const of = overrides.ofKind(kind, made)
+  const keyFunction = keys.make(kind, [...path, field, kind], problems)
+  if (!keyFunction) return
+  const ofKind = overrides.ofKind(kind, keyFunction)
   const override = ranked(own, key ? RANK.exact : RANK.prefix)
   if (isSecretKind(kind)) {
     const counted = countedHash(String(value))
@@ -93,12 +93,12 @@ function add(
       return
     }
 
-    if (of.exact.has(counted)) fail('key', TWICE)
-    of.exact.set(counted, override)
+    if (ofKind.exact.has(counted)) fail('key', TWICE)
+    ofKind.exact.set(counted, override)
   } else if (key) {
-    if (of.exact.has(String(value))) fail('key', TWICE)
-    of.exact.set(String(value), override)
-  } else if (!of.prefixes.add(String(value), override)) fail('prefix', TWICE)
+    if (ofKind.exact.has(String(value))) fail('key', TWICE)
+    ofKind.exact.set(String(value), override)
+  } else if (!ofKind.prefixes.add(String(value), override)) fail('prefix', TWICE)
 }
 
 function addRange(
@@ -215,11 +215,11 @@ function makeMerged(
   if (problems.length > before) return undefined
   const found: Problem[] = []
   const space = tier === undefined ? name : `${name}.${tier}`
-  const of = { policy: name, space, key, respond: data.respond, carry, responders, keys, costs }
+  const terms = { policy: name, space, key, respond: data.respond, carry, responders, keys, costs }
   // A changed window changes no name.
   const base = (tier === undefined ? policy.base : policy.tiers.get(tier)) as Variant
   const names = base.limits.map((limit) => limit.name as string)
-  const limits = makeLimits(merged, names, of, [], found)
+  const limits = makeLimits(merged, names, terms, [], found)
   const apart: Problem[] = []
   if (limits) checkConsistency(data, limits, [], apart)
   // The policy determines the way of counting, so the changes are at fault.

@@ -38,12 +38,12 @@ export class Overrides {
 
   // biome-ignore lint/suspicious/noExplicitAny: as above
   ofKind(kind: string, key: KeyFunction<any>): OfKind {
-    let of = this.#kinds.find((each) => each.kind === kind)
-    if (!of) {
-      of = { kind, key, exact: new Map(), prefixes: new PrefixMap() }
-      this.#kinds.push(of)
+    let kindTable = this.#kinds.find((each) => each.kind === kind)
+    if (!kindTable) {
+      kindTable = { kind, key, exact: new Map(), prefixes: new PrefixMap() }
+      this.#kinds.push(kindTable)
     }
-    return of
+    return kindTable
   }
 
   /** Whether it was free. */
@@ -56,12 +56,12 @@ export class Overrides {
 
   /** The override for an identity that is given by its kind, whatever the request. `value`: as it is counted. */
   findGiven(kind: string, value: string): Override | undefined {
-    const of = this.#kinds.find((each) => each.kind === kind)
-    const exact = of && inForce(of.exact.get(value))
+    const kindTable = this.#kinds.find((each) => each.kind === kind)
+    const exact = kindTable && inForce(kindTable.exact.get(value))
     if (exact) return exact
     // A group of addresses is looked up by its first address.
     const address = kind === 'ip' ? ipAddress(value.split('/', 1)[0] as string) : undefined
-    return (address && this.#ranges.find(address, isInForce)) ?? of?.prefixes.find(value, isInForce)
+    return (address && this.#ranges.find(address, isInForce)) ?? kindTable?.prefixes.find(value, isInForce)
   }
 
   /** The override for a request, or for a client whose values are given apart. A promise only where a key is one. */

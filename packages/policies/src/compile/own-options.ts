@@ -23,7 +23,7 @@ export function ownOptions(
   const allow = listsOf(data.allow, data.allowLists, [...path, 'allow'], problems)
   const deny = listsOf(data.deny, data.denyLists, [...path, 'deny'], problems)
   const ban = data.ban && banOf(policy, data.ban, [...path, 'ban'], problems)
-  const own: OwnOptions = {
+  const options: OwnOptions = {
     ...(anonymous && anonymous !== 'error' && { anonymous }),
     ...(count && { count }),
     ...(percent < 100 && { enforce: { percent } }),
@@ -34,7 +34,7 @@ export function ownOptions(
     ...(deny && { deny }),
     ...(ban && { ban }),
   }
-  return Object.keys(own).length > 0 ? Object.freeze(own) : undefined
+  return Object.keys(options).length > 0 ? Object.freeze(options) : undefined
 }
 
 function costOf(
@@ -60,8 +60,8 @@ function listsOf(
   path: Path,
   problems: Problem[],
 ): List | List[] | undefined {
-  const own = listOf(data, path, problems)
-  return names.length === 0 ? own : [...(own ? [own] : []), ...names.map(storeList)]
+  const list = listOf(data, path, problems)
+  return names.length === 0 ? list : [...(list ? [list] : []), ...names.map(storeList)]
 }
 
 function listOf(data: ListsData | undefined, path: Path, problems: Problem[]): List | undefined {

@@ -52,20 +52,20 @@ export function clientOfKey(key: unknown, problems: Problem[]): ClientOfOverride
     return undefined
   }
   const isObject = typeof key === 'object' && key !== null && !Array.isArray(key)
-  const [[given, raw] = ['', undefined], ...others] = isObject ? Object.entries(key) : []
-  if (others.length > 0 || !/^[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_.!#$&'*+^`|~-]{1,200})?$/.test(given)) {
+  const [[keyKind, raw] = ['', undefined], ...others] = isObject ? Object.entries(key) : []
+  if (others.length > 0 || !/^[A-Za-z0-9_-]{1,64}(:[A-Za-z0-9_.!#$&'*+^`|~-]{1,200})?$/.test(keyKind)) {
     return fail([], 'expected one value by its kind, such as { user: "42" }')
   }
-  const kind = given.startsWith('header:') ? given.toLowerCase() : given
+  const kind = keyKind.startsWith('header:') ? keyKind.toLowerCase() : keyKind
   const value = typeof raw === 'string' || Number.isSafeInteger(raw) ? String(raw) : ''
   if (value === '' || Buffer.byteLength(value) > MAX_VALUE || !value.isWellFormed() || value.includes('\0')) {
-    return fail([given], `expected a text of 1 to ${MAX_VALUE} bytes, or a whole number`)
+    return fail([keyKind], `expected a text of 1 to ${MAX_VALUE} bytes, or a whole number`)
   }
   if (kind === 'ip') return clientOfAddress(value.trim(), fail)
   if (!isSecretKind(kind)) return { kind, value, identity: value, counted: value }
   const counted = countedHash(value)
   if (counted === undefined)
-    return fail([given], 'expected sha256: and 64 hexadecimal digits, as secrets are not stored')
+    return fail([keyKind], 'expected sha256: and 64 hexadecimal digits, as secrets are not stored')
   return { kind, value, identity: value, counted }
 }
 
@@ -142,8 +142,8 @@ function changesOf({ policy, tier, limits }: Variant, changed: readonly Limit[] 
     const numbers = [numbersOf(before), numbersOf(after)] as const
     const isKept = names[i]?.whole === next[i]?.whole
     if (isKept && JSON.stringify(numbers[0]) === JSON.stringify(numbers[1])) return []
-    const of = { ...(tier !== undefined && { tier }), limit: String(after.name) }
-    return [{ ...of, before: numbers[0], after: numbers[1], isKept }]
+    const place = { ...(tier !== undefined && { tier }), limit: String(after.name) }
+    return [{ ...place, before: numbers[0], after: numbers[1], isKept }]
   })
 }
 

@@ -128,12 +128,12 @@ export function compilePolicy(
     tried([...path, 'respond'], problems, () => makeResponder(respond))
   }
   if (!key || problems.length > before) return undefined
-  const own = ownOptions(name, data, resolvers, path, problems)
+  const policyOptions = ownOptions(name, data, resolvers, path, problems)
   const responders = new RespondersOfPolicy()
   // Relaxed counts begin anew with other amounts.
   const carryOfPolicy = data.consistency ? 'reset' : carry
   const costs = costsOfPolicy(data, resolvers, path, problems)
-  const of = { policy: name, key, respond: data.respond, carry: carryOfPolicy, responders, keys, costs }
+  const terms = { policy: name, key, respond: data.respond, carry: carryOfPolicy, responders, keys, costs }
   const policy = {
     name,
     data,
@@ -142,7 +142,7 @@ export function compilePolicy(
     key,
     carry: carryOfPolicy,
     costs,
-    own,
+    own: policyOptions,
     responders,
     tiers: new Map<string, Variant>(),
   }
@@ -152,11 +152,11 @@ export function compilePolicy(
     changes: undefined,
   })
   if (data.limits) {
-    const limits = limitsIn(data.limits, names, { ...of, space: name }, [...path, 'limits'], problems)
+    const limits = limitsIn(data.limits, names, { ...terms, space: name }, [...path, 'limits'], problems)
     if (limits) compiled.base = { policy: compiled, limits, tier: undefined, base: undefined, alone: undefined }
   }
   for (const [tier, each] of Object.entries(data.tiers ?? {})) {
-    const limits = limitsIn(each, names, { ...of, space: `${name}.${tier}` }, [...path, 'tiers', tier], problems)
+    const limits = limitsIn(each, names, { ...terms, space: `${name}.${tier}` }, [...path, 'tiers', tier], problems)
     if (limits) policy.tiers.set(tier, { policy: compiled, limits, tier, base: undefined, alone: undefined })
   }
   checkLimits(compiled, path, problems)

@@ -73,8 +73,8 @@ export class TableOverrides {
   find(context: Context, countedOf?: CountedOf): MaybePromise<Override | undefined> {
     const stored = this.#lookUp(context, countedOf ?? countedIn(context))
     return whenKnown(stored, (known) => {
-      const own = this.#own?.find(context, countedOf)
-      return known ? whenKnown(own, (other) => (other && other.rank >= known.rank ? other : known)) : own
+      const found = this.#own?.find(context, countedOf)
+      return known ? whenKnown(found, (other) => (other && other.rank >= known.rank ? other : known)) : found
     })
   }
 

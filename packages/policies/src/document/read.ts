@@ -88,12 +88,12 @@ function parsed(text: string, lines: LineCounter): { document: Document; second:
   const composer = new Composer({ stringKeys: true, uniqueKeys: false, version: '1.2', logLevel: 'error' })
   let document: Document | undefined
   let second: number | undefined
-  for (const each of composer.compose(tokens(), true, text.length)) {
+  for (const piece of composer.compose(tokens(), true, text.length)) {
     if (document) {
-      second = each.range[0]
+      second = piece.range[0]
       break
     }
-    document = each as Document
+    document = piece as Document
   }
   return { document: document as Document, second }
 }

@@ -46,10 +46,10 @@ async function runVector(vector: Vector, limits: readonly VectorLimit[], store: 
     key: (subject) => `${run}/${subject as string}`,
     onDeny: vector.onDeny ?? 'none',
   })
-  const given: Verdict[] = []
+  const decided: Verdict[] = []
   for (const [i, step] of vector.steps.entries()) {
-    const verdicts = await runStep(limiter, step, turn, given)
-    given.push(verdicts.at(-1) as Verdict)
+    const verdicts = await runStep(limiter, step, turn, decided)
+    decided.push(verdicts.at(-1) as Verdict)
     check(verdicts, step, `step ${i + 1}: ${step.why}`)
   }
 }
@@ -105,10 +105,10 @@ function checkFields(actual: object | undefined, expected: Readonly<Record<strin
 
 function makeLimit({ algorithm, key, ...options }: VectorLimit, run: string): Limit<Subject> {
   const make = CONSTRUCTORS[algorithm as keyof typeof CONSTRUCTORS] as (options: object) => Limit<Subject>
-  const own = key && {
+  const keyOption = key && {
     key: keyed(`by-${key}`, (subject: Subject) => `${run}/${(subject as Record<string, string>)[key]}`),
   }
-  return make({ ...options, ...own })
+  return make({ ...options, ...keyOption })
 }
 
 function permutations<T>(items: readonly T[]): T[][] {

@@ -72,8 +72,8 @@ export class MemoryBlocks implements BlocksKeeper {
     let added = 0
     const now = this.#clock()
     const ahead = this.#wall.aheadAt(now)
-    for (const each of entries) {
-      const { policy = EVERY_POLICY, kind, value, ...entry } = movedBy(-ahead, each)
+    for (const blocked of entries) {
+      const { policy = EVERY_POLICY, kind, value, ...entry } = movedBy(-ahead, blocked)
       const block = { ban: undefined, ...entry }
       const identity = startOf(kind) + value
       const known = this.#bans().blocks.find(policy, identity)

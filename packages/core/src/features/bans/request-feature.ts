@@ -14,17 +14,17 @@ export const requestBans: GuardFeature = {
   responders: ({ ban }: BanOption<never>) => ({ banned: ban?.respond }),
   guard<Request>(basis: GuardBasis<Request>, options: object): GuardPart<Request> | undefined {
     const { where, engine, warnings, responders, handleInvalid, isFinal } = basis
-    const own = bansFor(where, options, engine, warnings, isFinal)
-    if (!own) return undefined
+    const bans = bansFor(where, options, engine, warnings, isFinal)
+    if (!bans) return undefined
     const caught = new WeakSet<PassingRequest<Request>>()
     return {
-      before: [look(own, caught, handleInvalid)],
-      after: [strikeTrapped(own, caught), strikeRefusal(own, responders)],
-      onlyDecides: (context) => own.strikesAtOnce(context),
-      optionsFor: (context) => (own.strikesAtOnce(context) ? undefined : UNSTRUCK),
-      proceeds: (context, verdict) => own.countLater(context, verdict),
-      refusedAfterWait: (context, refusal) => own.strike(context, refusal),
-      cut: (context, refusal) => own.strikeLater(context, refusal),
+      before: [look(bans, caught, handleInvalid)],
+      after: [strikeTrapped(bans, caught), strikeRefusal(bans, responders)],
+      onlyDecides: (context) => bans.strikesAtOnce(context),
+      optionsFor: (context) => (bans.strikesAtOnce(context) ? undefined : UNSTRUCK),
+      proceeds: (context, verdict) => bans.countLater(context, verdict),
+      refusedAfterWait: (context, refusal) => bans.strike(context, refusal),
+      cut: (context, refusal) => bans.strikeLater(context, refusal),
     }
   },
 }

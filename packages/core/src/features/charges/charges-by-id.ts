@@ -121,14 +121,14 @@ function readable(part: KeptCharge): KeptCharge {
   if (!whole) {
     const units = plan.cells.map(unitOf)
     const takesOnes = !units.some(isOwnUnit)
-    const own: Plan & Pick<ReadablePlan, 'resolved' | 'cellOf' | 'units' | 'takesOnes'> = {
+    const recordedPlan: Plan & Pick<ReadablePlan, 'resolved' | 'cellOf' | 'units' | 'takesOnes'> = {
       ...plan,
       resolved: plan.cells.flatMap(({ limits }) => limits),
       cellOf: plan.cells.map((_, c) => c),
       units,
       takesOnes,
     }
-    whole = Object.freeze(own)
+    whole = Object.freeze(recordedPlan)
     readablePlans.set(plan, whole)
   }
   return { ...part, request: { ...part.request, plan: whole } }

@@ -21,14 +21,14 @@ export function policiesByHand<Request>(
   { charges, consistency: ofAll }: Pick<PolicyOptions<Request>, 'charges' | 'consistency'>,
   features: readonly PolicyFeature[],
 ): PolicyChoice<Request> {
-  const made = new WeakMap<MatchedPolicies<Request>, Policy<Request>>()
+  const policyOfMatched = new WeakMap<MatchedPolicies<Request>, Policy<Request>>()
   /** The names of policies, by which a call that waits finds the one in force. */
   const names = new WeakMap<Policy<Request>, string>()
   const policyOf = (given: string, matched: MatchedPolicies<Request>): Policy<Request> =>
-    getOrInsert(made, matched, () => {
+    getOrInsert(policyOfMatched, matched, () => {
       const { limits, ban, sharedTurns, consistency = ofAll, key = byIp<Request>() } = matched.options
-      const own = { name, key, limits, ban, sharedTurns, consistency, ...(charges && { charges }) }
-      const policy = new Policy<Request>(own, features)
+      const policyOptions = { name, key, limits, ban, sharedTurns, consistency, ...(charges && { charges }) }
+      const policy = new Policy<Request>(policyOptions, features)
       names.set(policy, given)
       return policy
     })
@@ -36,10 +36,10 @@ export function policiesByHand<Request>(
   const policyFor = (given: string, subject: unknown): MaybePromise<Policy<Request>> | undefined => {
     const matched = source.byName.get(given)
     if (!matched) return undefined
-    const own = policyOf(given, matched)
-    const client = source.forClient && clientOf(own, subject)
-    if (!client) return own
-    return whenKnown(source.forClient?.(given, client), (its) => (its ? policyOf(given, its) : own))
+    const policy = policyOf(given, matched)
+    const client = source.forClient && clientOf(policy, subject)
+    if (!client) return policy
+    return whenKnown(source.forClient?.(given, client), (its) => (its ? policyOf(given, its) : policy))
   }
   return {
     name,

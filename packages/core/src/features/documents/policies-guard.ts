@@ -178,8 +178,10 @@ class LimitersOfPolicies<Request> {
     } catch (error) {
       return this.#by.handleInvalid(error, undefined, context)
     }
-    const own = withHeaders(context, headers)
-    return matched instanceof Promise ? this.#passLater(matched, own, passed) : this.#run(matched, own, passed)
+    const contextWithHeaders = withHeaders(context, headers)
+    return matched instanceof Promise
+      ? this.#passLater(matched, contextWithHeaders, passed)
+      : this.#run(matched, contextWithHeaders, passed)
   }
 
   #passLater(
@@ -224,10 +226,10 @@ class LimitersOfPolicies<Request> {
     const { next } = matched
     const left = without(matched, passed)
     if (!left) return this.#run(next, context, passed)
-    const made = this.of(left)
-    const { parts, choice } = made
+    const guard = this.of(left)
+    const { parts, choice } = guard
     if (!next && !parts.responders.queues) return this.#passOne(parts, context, choice)
-    return this.#runInTurn(made, new Passage(left, passed), next, context)
+    return this.#runInTurn(guard, new Passage(left, passed), next, context)
   }
 
   #runInTurn(

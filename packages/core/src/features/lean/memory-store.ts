@@ -41,9 +41,9 @@ class LeanStore implements Store {
     this.clock = base.givenClock
     const layers: MemoryLayer[] = [new Counts(base)]
     for (const memory of propertiesOf(features, 'memory')) {
-      const made = memory(base, layers[0] as MemoryLayer)
-      layers.unshift(made.layer)
-      Object.assign(this, made.members)
+      const layer = memory(base, layers[0] as MemoryLayer)
+      layers.unshift(layer.layer)
+      Object.assign(this, layer.members)
     }
     base.swept.push(() => base.states)
     this.#layers = layers

@@ -167,10 +167,10 @@ export class UnitMeter extends StreamMeter {
     const more = this.#totals.map((charged) => Math.max(0, actual - charged))
     const ofOwn = this.#limits.map(({ estimate }) => Math.max(0, estimate - actual))
     const refunds = this.#refundsOf(actual)
-    const own = wasHeld && (!takesNothing(ofOwn) || this.#by.isKept) ? this.#by.settleOwn(ofOwn) : undefined
+    const settled = wasHeld && (!takesNothing(ofOwn) || this.#by.isKept) ? this.#by.settleOwn(ofOwn) : undefined
     // The first settlement counts.
-    if (this.#by.isKept && (await own) === 'done before') return false
-    const changes = [own, ...refunds.map(({ decision, units }) => this.#by.refund(decision, units))]
+    if (this.#by.isKept && (await settled) === 'done before') return false
+    const changes = [settled, ...refunds.map(({ decision, units }) => this.#by.refund(decision, units))]
     if (total !== undefined) changes.push(this.#by.debit(more))
     else if (this.used > this.#end) {
       changes.push(this.#by.debit(this.#beyondSmallest()))

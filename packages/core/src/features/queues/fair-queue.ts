@@ -50,14 +50,14 @@ export class FairQueue {
 
   add(turn: Turn): void {
     const { client, cost, headStartMs } = turn
-    let own = this.#classes.get(headStartMs)
-    if (own) this.#next.remove(own)
+    let fairClass = this.#classes.get(headStartMs)
+    if (fairClass) this.#next.remove(fairClass)
     else {
-      own = new FairClass(headStartMs, this.#numbers++)
-      this.#classes.set(headStartMs, own)
+      fairClass = new FairClass(headStartMs, this.#numbers++)
+      this.#classes.set(headStartMs, fairClass)
     }
-    own.add(turn)
-    this.#next.add(own)
+    fairClass.add(turn)
+    this.#next.add(fairClass)
     this.#count(client, 1)
     this.#length++
     this.#units += cost
@@ -66,11 +66,11 @@ export class FairQueue {
   /** Returns whether it was in the queue. */
   remove(turn: Turn, isServed: boolean): boolean {
     const { client, cost, headStartMs } = turn
-    const own = this.#classes.get(headStartMs)
-    if (!own) return false
-    this.#next.remove(own)
-    const wasHere = own.remove(turn, isServed)
-    if (own.first) this.#next.add(own)
+    const fairClass = this.#classes.get(headStartMs)
+    if (!fairClass) return false
+    this.#next.remove(fairClass)
+    const wasHere = fairClass.remove(turn, isServed)
+    if (fairClass.first) this.#next.add(fairClass)
     else this.#classes.delete(headStartMs)
     if (!wasHere) return false
     this.#count(client, -1)
@@ -95,15 +95,15 @@ export class FairQueue {
 
   /** Units that are served up to the end of this turn, if no other came. The turn is in the queue. */
   unitsThrough(turn: Turn): number {
-    const own = this.#classes.get(turn.headStartMs) as FairClass
-    const place = own.placeOf(turn)
-    let units = own.unitsUpTo(place)
+    const fairClass = this.#classes.get(turn.headStartMs) as FairClass
+    const place = fairClass.placeOf(turn)
+    let units = fairClass.unitsUpTo(place)
     if (this.#classes.size === 1) return units
     // Other classes go first as long as they have a turn that came before the remaining turns of its own class.
-    const since = own.sinceFrom(place)
+    const since = fairClass.sinceFrom(place)
     for (const other of this.#classes.values()) {
-      if (other === own) continue
-      const last = other.lastPlaceBefore(since, other.number < own.number)
+      if (other === fairClass) continue
+      const last = other.lastPlaceBefore(since, other.number < fairClass.number)
       if (last) units += other.unitsUpTo(last)
     }
     return units

@@ -7,8 +7,8 @@ export const queues: LimiterFeature = {
   policyOptions: ['sharedTurns'],
   policy: addSharedTurns,
   engine(engine) {
-    const own = new LimiterQueues(engine)
-    engine.parts.set(QUEUES, own)
-    return { room: (request) => own.wake(request) }
+    const queues = new LimiterQueues(engine)
+    engine.parts.set(QUEUES, queues)
+    return { room: (request) => queues.wake(request) }
   },
 }

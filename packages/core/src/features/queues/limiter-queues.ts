@@ -54,8 +54,8 @@ export class LimiterQueues<Subject> {
       const headStartMs = wait.headStartMs ?? first.priority * (wait.ageEveryMs ?? 0)
       // By a change of the policies, or of its tier, other limits than those that refused it may be in force.
       const refusal = wait.refusal?.[DECISION].by.policy === first.policy ? wait.refusal : undefined
-      const own = { ...wait, headStartMs, refusal }
-      return await new Waiting(this.queues, this.#engine.policy.where, waiter, own, changes).admission()
+      const turn = { ...wait, headStartMs, refusal }
+      return await new Waiting(this.queues, this.#engine.policy.where, waiter, turn, changes).admission()
     } finally {
       leave()
     }

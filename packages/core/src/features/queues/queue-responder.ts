@@ -63,9 +63,9 @@ export function queue<Request>(options: QueueOptions<Request> = {}): Responder<R
   function queue(refused: Refused<Request>) {
     const { context, verdict } = refused
     return waitOr(otherwise, semaphore, refused, async () => {
-      const own =
+      const waitOptions =
         typeof priority === 'function' ? await priority(context.request, context) : (priority ?? verdict.priority)
-      const headStartMs = checkPriority('queue', own) * ageEveryMs
+      const headStartMs = checkPriority('queue', waitOptions) * ageEveryMs
       return { maxWaitMs, size, headStartMs, client: await clientOf(context, verdict) }
     })
   }

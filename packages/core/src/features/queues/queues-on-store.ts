@@ -15,11 +15,11 @@ export function queuesOn(store: Store, policy: string, timing: Timing): WaitQueu
   const ofStore = getOrInsert(queues, store, () => new Map<string, WeakRef<WaitQueues>>())
   const known = ofStore.get(policy)?.deref()
   if (known) return known
-  const made = new WaitQueues(timing)
-  const ref = new WeakRef(made)
+  const newQueues = new WaitQueues(timing)
+  const ref = new WeakRef(newQueues)
   ofStore.set(policy, ref)
-  gone.register(made, () => {
+  gone.register(newQueues, () => {
     if (ofStore.get(policy) === ref) ofStore.delete(policy)
   })
-  return made
+  return newQueues
 }

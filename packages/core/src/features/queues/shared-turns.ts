@@ -69,10 +69,10 @@ export class SharedTurns {
   /** The turn that the head of its queue sends with its decision. */
   headTurn(queue: FairQueue, turn: Turn): HeadTurn {
     const ifRefused = queue.classes(MAX_CLASSES)
-    const own = ifRefused.find(({ headStartMs }) => headStartMs === turn.headStartMs)
+    const ownClass = ifRefused.find(({ headStartMs }) => headStartMs === turn.headStartMs)
     return {
       process: this.#process,
-      class: own ?? { headStartMs: turn.headStartMs, since: turn.since },
+      class: ownClass ?? { headStartMs: turn.headStartMs, since: turn.since },
       ifRefused,
       ifAdmitted: queue.classes(MAX_CLASSES, turn),
     }

@@ -104,13 +104,13 @@ export class ChangeLog implements StoreChanges {
     for (;;) {
       const { kept, next } = await this.#keeper.page(below, MAX_PAGE)
       let isWhole = true
-      for (const each of kept) {
-        const contents = contentsOf(each.text)
+      for (const change of kept) {
+        const contents = contentsOf(change.text)
         if (contents?.identity !== identity) continue
         const { identity: _, before: _before, after: _after, ...rest } = contents
         const text = JSON.stringify({ ...rest, isErased: true })
         // It may have ended meanwhile.
-        isWhole = (await this.#keeper.replace(each, { ...each, text })) && isWhole
+        isWhole = (await this.#keeper.replace(change, { ...change, text })) && isWhole
       }
       if (!isWhole) continue
       if (next === undefined) return

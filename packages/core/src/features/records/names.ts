@@ -64,8 +64,8 @@ export class FigureNames {
 
 /** A name that is too long is that of all limits of its policy, or of all policies. */
 function fittingName(policy: string, limit: string, code: string): string {
-  const [own, ofPolicy] = [`${policy}|${limit}|${code}`, `${policy}|${OTHER}|${code}`]
-  if (own.length <= LONGEST_NAME) return own
+  const [name, ofPolicy] = [`${policy}|${limit}|${code}`, `${policy}|${OTHER}|${code}`]
+  if (name.length <= LONGEST_NAME) return name
   return ofPolicy.length <= LONGEST_NAME ? ofPolicy : `${OTHER}||${code}`
 }
 

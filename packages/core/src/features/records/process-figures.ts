@@ -58,8 +58,8 @@ export class ProcessFigures implements FiguresKeeper {
 }
 
 function addTo(sums: Map<string, number>, name: string, count: number): void {
-  const own = sums.has(name) || sums.size < MAX_FIGURE_NAMES ? name : othersOf(name)
-  sums.set(own, (sums.get(own) ?? 0) + count)
+  const counted = sums.has(name) || sums.size < MAX_FIGURE_NAMES ? name : othersOf(name)
+  sums.set(counted, (sums.get(counted) ?? 0) + count)
 }
 
 /** The sums of the last steps. Those before the last one are texts, which take a tenth of the memory. */
@@ -80,7 +80,7 @@ class Steps {
     this.#sums = new Map(this.read(number))
     this.#texts.delete(number)
     this.#number = number
-    for (const each of this.#texts.keys()) if (each <= number - this.#kept) this.#texts.delete(each)
+    for (const minute of this.#texts.keys()) if (minute <= number - this.#kept) this.#texts.delete(minute)
     return this.#sums
   }
 

@@ -41,9 +41,9 @@ export function requestCostFor<Request>(
   if (option === undefined && uncounted) {
     invalidPolicy(policy.where, 'cost', `one that names ${uncounted.unit}, as a limit counts them`, undefined)
   }
-  const own = costFor(policy, option === undefined ? 1 : option)
+  const costOption = costFor(policy, option === undefined ? 1 : option)
   const costs = [...new Set(policy.limits.flatMap(({ cost }) => (cost === undefined ? [] : [cost])))]
-  return costs.length === 0 ? own : (request, context) => costsOfPolicies(own, costs, request, context)
+  return costs.length === 0 ? costOption : (request, context) => costsOfPolicies(costOption, costs, request, context)
 }
 
 function costsOfPolicies<Request>(

@@ -201,8 +201,8 @@ function decisionOptionsBy<Request>(all: readonly OptionsFor<Request>[], fresh: 
   return (context: HttpContext<Request>): DecisionOptions => {
     let options = usual
     for (const optionsFor of all) {
-      const own = optionsFor(context)
-      if (own) options = { ...options, ...own }
+      const perRequest = optionsFor(context)
+      if (perRequest) options = { ...options, ...perRequest }
     }
     return options
   }

@@ -16,15 +16,15 @@ export type OwnStep<Request> = (request: GuardedRequest<Request>) => MaybePromis
 /** The steps of a guard with these parts, in order. `finish` makes the outcome of all requests that complete them. */
 export function stepsFor<Request>(parts: GuardParts<Request>): readonly OwnStep<Request>[] {
   const { skip, cost, features } = parts
-  const of = (place: 'first' | 'before' | 'after') => propertiesOf(features, place).flat()
+  const stepsAt = (place: 'first' | 'before' | 'after') => propertiesOf(features, place).flat()
   return [
     inspect,
     ...(skip ? [skipBy(skip)] : []),
-    ...of('first'),
+    ...stepsAt('first'),
     ...(typeof cost === 'function' ? [endIfAnswered, resolveCost(cost)] : []),
-    ...of('before'),
+    ...stepsAt('before'),
     decide,
-    ...of('after'),
+    ...stepsAt('after'),
     respond,
   ]
 }

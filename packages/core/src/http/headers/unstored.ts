@@ -24,18 +24,18 @@ const FORBIDDING: ReadonlyMap<string, HeaderField> = new Map([
  * @param keeps whether that also holds for one that the response already has
  */
 export function unstored(fields: readonly HeaderField[], present: Present, keeps = false): HeaderField[] {
-  const own = fields.map(([name]) => name.toLowerCase())
+  const names = fields.map(([name]) => name.toLowerCase())
   const sent: HeaderField[] = []
   for (const [name, forbidding] of FORBIDDING) {
-    if (own.includes(name)) continue
+    if (names.includes(name)) continue
     const there = present.getResponseHeader(name)
     const isHarmless = name === CONTROL ? keeps && isUnshared(there) : there === undefined
     if (!isHarmless) sent.push(forbidding)
   }
   fields.forEach((field, i) => {
     const [name, value] = field
-    const forbidding = FORBIDDING.get(own[i] as string)
-    const isHarmless = !forbidding || (own[i] === CONTROL && isUnshared(value))
+    const forbidding = FORBIDDING.get(names[i] as string)
+    const isHarmless = !forbidding || (names[i] === CONTROL && isUnshared(value))
     sent.push(isHarmless ? field : [name, forbidding[1]])
   })
   return sent

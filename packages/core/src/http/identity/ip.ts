@@ -102,14 +102,14 @@ function isTooLong(chain: string): boolean {
 }
 
 function keyOfClient<Subject>(context: HttpContext<Subject>, grouping: Grouping): string {
-  const given: unknown = addressOf(context)
-  const key = typeof given === 'string' ? keyOfAddress(given, grouping) : undefined
+  const address: unknown = addressOf(context)
+  const key = typeof address === 'string' ? keyOfAddress(address, grouping) : undefined
   if (key !== undefined) return key
   const message =
-    `byIp: expected the client's address, got ${show(given)} (behind a proxy, ${remedyFor(context)}; ` +
+    `byIp: expected the client's address, got ${show(address)} (behind a proxy, ${remedyFor(context)}; ` +
     'for connections without addresses, use another key)'
   // A closed connection has lost its address. An open one without an address, such as a Unix socket, never had one.
-  if (given || isGone(context.response)) throw new RequestFault('no address', message)
+  if (address || isGone(context.response)) throw new RequestFault('no address', message)
   throw new SluiceError('INVALID_KEY', message)
 }
 

@@ -42,8 +42,8 @@ export function reject<Request>(options: RejectOptions<Request> = {}): Responder
         ? reply(sent, 'application/problem+json; charset=utf-8', JSON.stringify(problem(verdict, sent)))
         : reply(sent, TEXT, plainProblem(verdict, sent))
     }
-    const own = typeof body === 'function' ? body(context.request, verdict) : body
-    return isThenable(own) ? Promise.resolve(own).then((late) => ownReply(sent, late)) : ownReply(sent, own)
+    const content = typeof body === 'function' ? body(context.request, verdict) : body
+    return isThenable(content) ? Promise.resolve(content).then((late) => ownReply(sent, late)) : ownReply(sent, content)
   }
   return Object.assign(reject, { whenUnavailable: reject })
 }

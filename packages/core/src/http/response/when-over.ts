@@ -17,7 +17,7 @@ export function whenOver(response: RawResponse, listener: () => void): () => voi
   // A response that is sent emits both, an aborted one only `close`.
   const ignored = [listenTo(response, 'finish', over), listenTo(response, 'close', over)]
   const ignore = () => {
-    for (const each of ignored) each()
+    for (const listener of ignored) listener()
   }
   return ignore
 }

@@ -61,12 +61,12 @@ export class IndexCopy {
   /** The known entries and ends of a shard, by field. */
   async in(shard: number): Promise<Map<string, IndexEntry>> {
     const known = new Map<string, IndexEntry>()
-    const own = this.shard(shard)
-    if (!own.isKnown) return known
+    const copied = this.shard(shard)
+    if (!copied.isKnown) return known
     const now = this.#time.now()
-    for (const [field, entry] of own.ends) {
+    for (const [field, entry] of copied.ends) {
       if (entry.until > now) known.set(field, entry)
-      else own.forget(field)
+      else copied.forget(field)
     }
     let looked = 0
     for (const entry of this.mirror) {

@@ -248,30 +248,30 @@ export class KnownEntries {
 
   /** Writes changes. Resolves to the entries of the changes that were made. */
   async #write(changes: readonly Change[]): Promise<IndexEntry[]> {
-    const made: IndexEntry[] = []
+    const entries: IndexEntry[] = []
     for (const all of groupsOf(changes)) {
       const [{ policy, identity }] = all as [Change]
       const shard = shardOf(fieldOf(policy, identity))
       for (let i = 0; i < all.length; i += MAX_CHANGES) {
         const some = all.slice(i, i + MAX_CHANGES)
-        const own = this.#copy.shard(shard)
-        const written = await this.index.write(shard, some, own.epoch)
-        own.wrote(written, fieldAfter(some.at(-1) as Change))
+        const copied = this.#copy.shard(shard)
+        const written = await this.index.write(shard, some, copied.epoch)
+        copied.wrote(written, fieldAfter(some.at(-1) as Change))
         some.forEach((change, n) => {
           const { policy, identity } = change
           const { isMade, entry } = written.entries[n] as Written['entries'][number]
           const field = fieldOf(policy, identity)
           this.#reads.noteChange(field, entry?.since ?? written.now)
-          if (isMade && entry) made.push({ ...entry, policy, identity })
-          if (isMade && change.op === 'ERASE') own.forget(field)
+          if (isMade && entry) entries.push({ ...entry, policy, identity })
+          if (isMade && change.op === 'ERASE') copied.forget(field)
           // A ban that began during this write stays known until its own write.
           if (this.#bans.hasLater(field, entry?.since ?? change.numbers[1])) return
           if (!entry || change.op === 'ERASE') this.#copy.mirror.delete(policy, identity)
-          if (entry) this.#copy.take(own, isMade ? fieldAfter(change) : field, entry, written.now)
+          if (entry) this.#copy.take(copied, isMade ? fieldAfter(change) : field, entry, written.now)
         })
       }
     }
-    return made
+    return entries
   }
 
   /** Bans that cannot be written now are tried again after the next read. */

@@ -85,12 +85,12 @@ export interface WireEvents {
 
 /** Makes a value once per client. */
 export function perClient<T>(make: (client: Client) => T): (client: Client) => T {
-  const made = new WeakMap<Client, T>()
+  const byClient = new WeakMap<Client, T>()
   return (client) => {
-    const known = made.get(client)
+    const known = byClient.get(client)
     if (known !== undefined) return known
     const one = make(client)
-    made.set(client, one)
+    byClient.set(client, one)
     return one
   }
 }

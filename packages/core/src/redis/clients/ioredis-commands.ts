@@ -23,12 +23,12 @@ export function commandMaker(client: Client): ((command: readonly string[]) => C
 /** Only the ioredis package exports its command class, and it is a dependency of the user, not of Sluice. */
 function commandClass(client: Client): Client {
   if (typeof client.sendCommand !== 'function') return undefined
-  let made: Client
+  let commandClient: Client
   const sendCommand = (command: Client) => {
-    made = command
+    commandClient = command
   }
   Object.create(client, { sendCommand: { value: sendCommand } }).callBuffer('ping')
-  return made?.constructor
+  return commandClient?.constructor
 }
 
 /** A command in Redis's protocol; undefined if it is not ASCII, as text lengths would then differ from byte lengths. */

@@ -29,33 +29,33 @@ const NO_RESEND = {
 export function ioredis(client: Client, silenceMs: number, events: WireEvents): Wire {
   const isCluster = client.isCluster === true
   let left: unknown
-  const hasLeft = () => left !== undefined && own.stream === left
+  const hasLeft = () => left !== undefined && duplicate.stream === left
   // A master demoted by a failover replies READONLY, possibly many times at once. 1 means: reconnect to find the new
   // master, but do not resend (that would be 2).
-  const own: Client = duplicateOf(client, silenceMs, (error) => {
-    if (!error.message.startsWith('READONLY') || left === own.stream) return false
-    left = own.stream
+  const duplicate: Client = duplicateOf(client, silenceMs, (error) => {
+    if (!error.message.startsWith('READONLY') || left === duplicate.stream) return false
+    left = duplicate.stream
     return 1
   })
   // Under Sentinel, the master's address changes, but its name does not.
-  const address = own.options.sentinels ? String(own.options.name) : addressOf(own.options)
+  const address = duplicate.options.sentinels ? String(duplicate.options.name) : addressOf(duplicate.options)
   const awaitReply = silenceWatches(silenceMs)
-  if (isCluster) own.on('+node', awaitReply)
-  else awaitReply(own)
-  own.on('error', (error: Error) => events.failed(error))
-  own.on('ready', () => events.ready())
-  own.on('close', () => events.notConnected())
-  watchMasters(own, isCluster ? undefined : address, events.master)
+  if (isCluster) duplicate.on('+node', awaitReply)
+  else awaitReply(duplicate)
+  duplicate.on('error', (error: Error) => events.failed(error))
+  duplicate.on('ready', () => events.ready())
+  duplicate.on('close', () => events.notConnected())
+  watchMasters(duplicate, isCluster ? undefined : address, events.master)
   return {
     endEvent: 'end',
     isCluster,
     keyPrefix: client.options.keyPrefix ?? client.options.redisOptions?.keyPrefix ?? '',
     // The client reports ready until the connection that it leaves, or that the server has ended, has closed.
-    isReady: () => own.status === 'ready' && (isCluster || (own.stream?.writable !== false && !hasLeft())),
-    restart: (error) => own.stream?.destroy(error),
-    nodeOf: (slot) => (isCluster ? (own.slots[slot]?.[0] ?? '') : address),
-    ...(isCluster ? sendersOfCluster(own, awaitReply) : { send: senderOf(own, awaitReply) }),
-    end: () => own.disconnect(),
+    isReady: () => duplicate.status === 'ready' && (isCluster || (duplicate.stream?.writable !== false && !hasLeft())),
+    restart: (error) => duplicate.stream?.destroy(error),
+    nodeOf: (slot) => (isCluster ? (duplicate.slots[slot]?.[0] ?? '') : address),
+    ...(isCluster ? sendersOfCluster(duplicate, awaitReply) : { send: senderOf(duplicate, awaitReply) }),
+    end: () => duplicate.disconnect(),
   }
 }
 
@@ -95,11 +95,11 @@ function duplicateOf(client: Client, silenceMs: number, reconnectOnError: (error
   // Maximum interval of retries while a server loads its data, instead of the server's own estimate.
   const patience = { connectTimeout: silenceMs, socketTimeout: undefined, maxLoadingRetryTime: 500 }
   if (client.isCluster !== true) {
-    const own = client.duplicate({ ...NO_RESEND, ...patience, reconnectOnError })
-    followCredentials(own.options, () => client.options)
-    return own
+    const duplicate = client.duplicate({ ...NO_RESEND, ...patience, reconnectOnError })
+    followCredentials(duplicate.options, () => client.options)
+    return duplicate
   }
-  const own = client.duplicate([], {
+  const clusterDuplicate = client.duplicate([], {
     ...NO_QUEUE,
     retryDelayOnFailover: 0,
     retryDelayOnMoved: 0,
@@ -108,8 +108,8 @@ function duplicateOf(client: Client, silenceMs: number, reconnectOnError: (error
     redisOptions: { ...client.options.redisOptions, stringNumbers: false, keyPrefix: '', ...patience },
   })
   // Version 6 gives its connections a copy of `redisOptions`.
-  followCredentials(own.connectionPool.redisOptions, () => client.options.redisOptions)
-  return own
+  followCredentials(clusterDuplicate.connectionPool.redisOptions, () => client.options.redisOptions)
+  return clusterDuplicate
 }
 
 const CREDENTIALS = ['username', 'password', 'sentinelUsername', 'sentinelPassword']
@@ -139,17 +139,17 @@ function watchMasters(own: Client, address: string | undefined, callback: Master
 }
 
 function senderOf(own: Client, awaitReply: (node: Client) => void): Connection['send'] {
-  const made = commandMaker(own)
+  const maker = commandMaker(own)
   const sentBy = scriptsSent()
   return (_key, command) => {
     const parts = command(sentBy(own))
     awaitReply(own)
-    return made ? own.sendCommand(made(parts)) : own.callBuffer(parts[0], parts.slice(1))
+    return maker ? own.sendCommand(maker(parts)) : own.callBuffer(parts[0], parts.slice(1))
   }
 }
 
 function sendersOfCluster(own: Client, awaitReply: (node: Client) => void): ReturnType<typeof clusterSenders> {
-  const made = commandMaker(own)
+  const maker = commandMaker(own)
   const sentBy = scriptsSent()
   /** Nodes that were connected at least once. */
   const known = new WeakSet<Client>()
@@ -167,13 +167,13 @@ function sendersOfCluster(own: Client, awaitReply: (node: Client) => void): Retu
         awaitReply(node)
         if (node.status === 'ready') known.add(node)
       }
-      if (!made) return own.callBuffer(parts[0], parts.slice(1))
-      return sendToCluster(own, made(parts), () => wait.isLate(), awaitReply)
+      if (!maker) return own.callBuffer(parts[0], parts.slice(1))
+      return sendToCluster(own, maker(parts), () => wait.isLate(), awaitReply)
     },
     sendTo(node, command) {
       const parts = command(sentBy(node))
       awaitReply(node)
-      const reply: Promise<unknown> = made ? node.sendCommand(made(parts)) : node.callBuffer(parts[0], parts.slice(1))
+      const reply: Promise<unknown> = maker ? node.sendCommand(maker(parts)) : node.callBuffer(parts[0], parts.slice(1))
       reply.catch((error: Error) => {
         // The cluster client does not see errors of commands sent directly to its nodes, and may need to find a new
         // master.

@@ -145,26 +145,26 @@ export function nodeRedis(client: Client, silenceMs: number, events: WireEvents)
       (...args: Args) => {
         if (current === session && !isEnded) callback(...args)
       }
-    const own = client.duplicate({
+    const duplicate = client.duplicate({
       disableOfflineQueue: true,
       socket: { ...client.options?.socket, reconnectStrategy, connectTimeout: silenceMs },
     })
-    own.on('error', whileCurrent(failed))
-    own.on(
+    duplicate.on('error', whileCurrent(failed))
+    duplicate.on(
       'ready',
       whileCurrent(() => {
         events.ready()
-        events.master(addressOf(own.options?.socket ?? {}), (section) => own.sendCommand(['INFO', section]))
+        events.master(addressOf(duplicate.options?.socket ?? {}), (section) => duplicate.sendCommand(['INFO', section]))
       }),
     )
-    const end = keepConnected(own, destroyer(own), whileCurrent(events.ready), whileCurrent(failed))
+    const end = keepConnected(duplicate, destroyer(duplicate), whileCurrent(events.ready), whileCurrent(failed))
     const silent = whileCurrent((error: Error) => {
       restart()
       failed(error)
     })
     // A master demoted by a failover replies READONLY. Its name may resolve to the new master by now.
     const replied = whileCurrent(({ message }: Error) => message.startsWith('READONLY') && restart())
-    const session = { client: own, end, silent, watched: replyWatch(own, silenceMs, silent, replied) }
+    const session = { client: duplicate, end, silent, watched: replyWatch(duplicate, silenceMs, silent, replied) }
     return session
   }
   let current = openSession()
@@ -193,14 +193,14 @@ export function nodeRedisCluster(client: Client, silenceMs: number, events: Wire
     events.failed(error)
     events.notConnected()
   }
-  const own = duplicateOfCluster(client, silenceMs)
-  own.on('error', failed)
-  own.on('node-error', failed)
+  const duplicate = duplicateOfCluster(client, silenceMs)
+  duplicate.on('error', failed)
+  duplicate.on('node-error', failed)
   const ready = () => {
     isConnected = true
     events.ready()
   }
-  const end = keepConnected(own, () => destroyCluster(own), ready, failed)
+  const end = keepConnected(duplicate, () => destroyCluster(duplicate), ready, failed)
   const watches = new WeakMap<Client, Watched>()
   /** Watches the connection of a master. */
   const watchOf = (master: Client): Watched => {
@@ -224,8 +224,8 @@ export function nodeRedisCluster(client: Client, silenceMs: number, events: Wire
     keyPrefix: '',
     isReady: () => isConnected && !isEnded,
     restart: () => {},
-    nodeOf: (slot) => own.slots[slot]?.master?.address ?? '',
-    ...sendersOfCluster(own, watchOf, () => last),
+    nodeOf: (slot) => duplicate.slots[slot]?.master?.address ?? '',
+    ...sendersOfCluster(duplicate, watchOf, () => last),
     end: () => {
       isEnded = true
       end()

@@ -76,8 +76,8 @@ const texts = new WeakMap<Plan, string>()
 /** The text of a request in its record. */
 export function recordText({ plan, identities, costs, permitId, keep }: StoreRequest): string {
   const cells = getOrInsert(texts, plan, () => JSON.stringify(plan.cells.map(cellText)))
-  const own = [identities.map(recordedIdentity), costs, permitId, (keep as Keep).forMs]
-  return `${JSON.stringify(own)}\n${cells}\n`
+  const fields = [identities.map(recordedIdentity), costs, permitId, (keep as Keep).forMs]
+  return `${JSON.stringify(fields)}\n${cells}\n`
 }
 
 function cellText({ kernel, id, joint = '', params, identity, limits, calendar }: Cell): CellText {
@@ -94,9 +94,9 @@ export function readRecord(record: Uint8Array, policy: string, id: string): Kept
   const end = record.indexOf(NEWLINE, middle + 1)
   if (middle < 0 || end < 0) throw unreadable('expected the record of a charge')
   const textOf = (start: number, to: number) => Buffer.from(record.subarray(start, to)).toString()
-  const [given, costs, permitId, forMs] = JSON.parse(textOf(from, middle))
+  const [recorded, costs, permitId, forMs] = JSON.parse(textOf(from, middle))
   const plan = planOf(policy, textOf(middle + 1, end), identities)
-  const known = (given as string[]).map(identityOfRecord)
+  const known = (recorded as string[]).map(identityOfRecord)
   const request: StoreRequest = { ...requestOf(CONSUME, plan, known, costs), permitId, fresh: true }
   const reader = new ResultReader(record.subarray(end + 1))
   const result = reader.next(request, reportsOf(plan.cells))

@@ -120,13 +120,13 @@ function sourceOf({ pieces }: CutScript, parts: number): string {
  */
 export function oneScriptFor(cell: Cell, parts: number): LuaScript {
   const shared = isShared(cell)
-  const made = ONE_SCRIPTS.find((one) => one.kind === cell.kernel && one.isShared === shared)
-  if (!made) throw new Error(`no script decides one ${cell.kernel}`)
+  const cut = ONE_SCRIPTS.find((one) => one.kind === cell.kernel && one.isShared === shared)
+  if (!cut) throw new Error(`no script decides one ${cell.kernel}`)
   const params = cell.params.join()
   const declared = shared ? `PARAMS={${params}}` : `${cell.params.map((_, i) => `P${i + 1}`).join()}=${params}`
-  const whole = () => `local ${declared}\n${sourceOf(made, parts)}`
+  const whole = () => `local ${declared}\n${sourceOf(cut, parts)}`
   return {
-    name: made.name,
+    name: cut.name,
     sha1: sha1Of(whole()),
     // Built when it is sent, as a store may have many of these scripts.
     get source() {

@@ -33,9 +33,9 @@ export function encodeWaiting(
 export function pushTurn(args: string[], { turn, plan: { sharesTurns } }: StoreRequest): void {
   args.push(turn?.process ?? '')
   if (!turn) return
-  const { cell, class: own, ifRefused, ifAdmitted } = turn
+  const { cell, class: ownClass, ifRefused, ifAdmitted } = turn
   const { ttlMs } = sharesTurns as SharesTurns
-  const numbers = [cell + 1, ...classText(own), ttlMs, ...classesText(ifRefused), ...classesText(ifAdmitted)]
+  const numbers = [cell + 1, ...classText(ownClass), ttlMs, ...classesText(ifRefused), ...classesText(ifAdmitted)]
   for (const number of numbers) args.push(String(number))
 }
 

@@ -172,7 +172,7 @@ function partRequests(request: StoreRequest, parts: readonly Part[]): StoreReque
   return parts.map((part, i) => {
     const { plan, identities, cells } = part
     // A charge of the whole plan, such as on one master, can still be refunded in parts.
-    const own = charges?.length === parts.length ? charges[i] : charge && partResult(part, charge)
+    const partCharge = charges?.length === parts.length ? charges[i] : charge && partResult(part, charge)
     return {
       op,
       plan,
@@ -184,7 +184,7 @@ function partRequests(request: StoreRequest, parts: readonly Part[]): StoreReque
       fresh: true,
       strike: undefined,
       turn: turn && { ...turn, cell: cells.indexOf(turn.cell) },
-      charge: own,
+      charge: partCharge,
       keep: keep && { ...keep, takes: takesOf(keep, cells) },
     }
   })
@@ -193,8 +193,8 @@ function partRequests(request: StoreRequest, parts: readonly Part[]): StoreReque
 /** The result of a part, taken from the result of the whole. */
 function partResult({ cells, positions }: Part, { now, allowed, values, offset, refunded }: StoreResult): StoreResult {
   const startOf = (position: number) => offset + position * STRIDE
-  const own = positions.flatMap((position) => values.slice(startOf(position), startOf(position + 1)))
-  return { ...resultOf(now, allowed, own, 0), refunded: refunded && cells.map((c) => refunded[c] as number) }
+  const partValues = positions.flatMap((position) => values.slice(startOf(position), startOf(position + 1)))
+  return { ...resultOf(now, allowed, partValues, 0), refunded: refunded && cells.map((c) => refunded[c] as number) }
 }
 
 function partOutcome(keep: Keep, { cells }: Part, outcome: ChargeOutcome | undefined): PartOutcome {
