@@ -18,5 +18,7 @@ await whenStarted(import.meta.url, async () => {
     ]),
     npmRun('test:quick'),
   ])
-  console.log(`\nAll quick checks pass, in ${Math.round((Date.now() - startedMs) / 1000)} s. npm test has the others.`)
+  console.log(
+    `\nAll quick checks pass, in ${Math.round((Date.now() - startedMs) / 1000)} s. npm test and npm run test:release have the others.`,
+  )
 })

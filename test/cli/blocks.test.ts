@@ -1,3 +1,4 @@
+// Release: runs clusters.
 import { createLimiter, redisStore } from '@sluice/core'
 import { Cluster, Redis } from 'ioredis'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'

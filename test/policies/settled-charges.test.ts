@@ -1,3 +1,4 @@
+// Takes long: begins first.
 import { createLimiter, fixedWindow, memoryStore, redisStore, type Store, type Verdict } from '@sluice/core'
 import fc from 'fast-check'
 import { afterAll, beforeEach, describe, expect, test } from 'vitest'

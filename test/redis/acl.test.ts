@@ -1,4 +1,4 @@
-// Takes long: begins first.
+// Release: runs clusters. Takes long: begins first.
 import { readdirSync, readFileSync } from 'node:fs'
 import { createLimiter, gcra, type RedisClient, redisStore } from '@sluice/core'
 import { CELL_KINDS, commandsNeeded } from '@sluice/core/internal'

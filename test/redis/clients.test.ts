@@ -1,3 +1,4 @@
+// Release: runs clusters.
 import {
   concurrency,
   createLimiter,

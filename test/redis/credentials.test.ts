@@ -1,3 +1,4 @@
+// Release: runs clusters.
 import { createLimiter, type RedisClient, redisStore } from '@sluice/core'
 import { Cluster, Redis } from 'ioredis'
 import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis5'

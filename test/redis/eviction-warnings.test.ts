@@ -1,3 +1,4 @@
+// Release: runs clusters.
 import { createLimiter, type RedisClient, type RedisStoreOptions, redisStore } from '@sluice/core'
 import { afterAll, describe, expect, test } from 'vitest'
 import { clusterClients, namesOf, type Owned, oneOfEach, sentinelClients, singleClients } from '../support/clients.js'

@@ -1,4 +1,4 @@
-// Runs alone: it inspects what its process has started.
+// Release: runs clusters. Runs alone: it inspects what its process has started.
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { afterEach, expect, test } from 'vitest'

@@ -1,3 +1,4 @@
+// Release: runs clusters.
 import { concurrency, createLimiter, type RedisClient, type RedisStore, redisStore } from '@sluice/core'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { clusterClients, type Owned, singleClients } from '../support/clients.js'

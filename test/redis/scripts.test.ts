@@ -1,3 +1,4 @@
+// Release: runs clusters. Takes long: begins first.
 import {
   concurrency,
   createLimiter,

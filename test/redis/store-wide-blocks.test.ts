@@ -1,4 +1,4 @@
-// Takes long: begins first.
+// Release: runs clusters. Takes long: begins first.
 import { setTimeout as sleep } from 'node:timers/promises'
 import {
   createLimiter,

@@ -1,3 +1,4 @@
+// Release: runs clusters. Takes long: begins first.
 import { memoryStore, redisStore } from '@sluice/core'
 import { afterAll, describe, expect, test, vi } from 'vitest'
 import { clusterClients, singleClients } from '../../support/clients.js'

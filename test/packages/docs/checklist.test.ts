@@ -1,4 +1,3 @@
-// Release: runs the documentation.
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { fencesOf } from './markdown.js'

@@ -1,4 +1,3 @@
-// Release: runs the documentation.
 import { readdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'

@@ -1,4 +1,3 @@
-// Release: runs the documentation.
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'

@@ -1,3 +1,4 @@
+// Takes long: begins first.
 import { createLimiter, type Limiter, redisStore, type Store, type Verdict } from '@sluice/core'
 import { BANS } from '@sluice/core/store'
 import fc from 'fast-check'
