@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { simulate } from '../../packages/cli/dist/simulate.js'
+import { simulate } from '../../packages/simulate/dist/index.js'
 import { answer } from '../lib/child.js'
 
 const WRITER = fileURLToPath(new URL('log-writer.js', import.meta.url))
@@ -22,7 +22,7 @@ answer({
     spawn('sh', write, { stdio: ['ignore', 'ignore', 'inherit'], env: { ...process.env, PIPE: pipe } })
     const cpu = process.cpuUsage()
     const startedMs = performance.now()
-    const report = await simulate({ files: [pipe], document, curve })
+    const report = await simulate({ logs: [pipe], document, curve })
     const ms = performance.now() - startedMs
     const { user, system } = process.cpuUsage(cpu)
     rmSync(folder, { recursive: true })

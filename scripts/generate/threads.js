@@ -10,7 +10,7 @@ import { root } from '../lib/project.js'
 const FOLDERS = [
   'packages/core/src/features/lists/files',
   'packages/policies/src/document',
-  'packages/cli/src/simulate/read/apart',
+  'packages/simulate/src/read/apart',
 ]
 
 /** @param {string} folder */

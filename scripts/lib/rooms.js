@@ -113,8 +113,16 @@ export const ROOMS = {
       redis: ['program'],
       documents: ['program'],
       serve: ['program', 'redis'],
-      simulate: ['program', 'documents', 'serve'],
-      commands: ['program', 'postgres', 'redis', 'documents', 'serve', 'simulate'],
+      commands: ['program', 'postgres', 'redis', 'documents', 'serve'],
+    },
+  },
+  simulate: {
+    rooms: {
+      formats: [],
+      read: ['formats'],
+      replay: ['formats'],
+      figures: ['replay'],
+      report: ['read', 'figures'],
     },
   },
 }

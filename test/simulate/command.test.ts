@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { expect, test } from 'vitest'
-import { sluice } from '../support.js'
+import { sluice } from '../cli/support.js'
 import { filesOf, line, policyOf, simulated } from './support.js'
 
 const PER_MINUTE = policyOf({ limit: 2, window: '1m' })
@@ -182,13 +182,13 @@ test('windows below three times the resolution of the clock give intervals that 
 })
 
 test('states beyond the memory are counted, and the result says so', async () => {
-  const { simulate } = await import('../../../packages/cli/src/simulate/simulate.js')
+  const { simulate } = await import('../../packages/simulate/src/simulate.js')
   const log = Array.from({ length: 300 }, (_, i) => line(i % 50, `192.0.${i % 7}.${i % 250}`))
     .sort()
     .join('')
   const files = filesOf({ 'access.log': log, 'policies.json': JSON.stringify(PER_MINUTE) })
   const report = await simulate({
-    files: [files['access.log']],
+    logs: [files['access.log']],
     document: files['policies.json'],
     isLenient: true,
     bounds: { maxKeys: 10 },
@@ -197,10 +197,10 @@ test('states beyond the memory are counted, and the result says so', async () =>
 })
 
 test('a signal ends reading, and the report is of what was read', async () => {
-  const { simulate } = await import('../../../packages/cli/src/simulate/simulate.js')
+  const { simulate } = await import('../../packages/simulate/src/simulate.js')
   const files = filesOf({ 'access.log': LOG.repeat(40_000), 'policies.json': JSON.stringify(PER_MINUTE) })
   const leaving = new AbortController()
-  const options = { files: [files['access.log']], document: files['policies.json'], isLenient: true }
+  const options = { logs: [files['access.log']], document: files['policies.json'], isLenient: true }
   const report = await simulate({ ...options, signal: leaving.signal, onProgress: () => leaving.abort() })
   expect(report.log.isPartial).toBe(true)
   expect(report.requests.total).toBeGreaterThan(0)

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import type { LimitReport, PolicyReport } from '../../../packages/cli/src/simulate/report.js'
-import { randomFrom } from '../../contract/policies.js'
+import type { LimitReport, PolicyReport } from '../../packages/simulate/src/report.js'
+import { randomFrom } from '../contract/policies.js'
 import { filesOf, simulated } from './support.js'
 
 const FORMAT = ['--format', '$remote_addr $msec $request_time "$request" $status $body_bytes_sent']

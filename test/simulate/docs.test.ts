@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { parse } from 'yaml'
-import { simulate } from '../../../packages/cli/src/commands/simulate/command.js'
-import { sluice } from '../support.js'
+import { simulate } from '../../packages/cli/src/commands/simulate/command.js'
+import { sluice } from '../cli/support.js'
 import { filesOf } from './support.js'
 
-const page = readFileSync(new URL('../../../docs/simulate.md', import.meta.url), 'utf8')
+const page = readFileSync(new URL('../../docs/simulate.md', import.meta.url), 'utf8')
 
 function block(name: string): string {
   const [, text] = new RegExp(`\`\`\`\\w+ name=${name}\\n(.*?)\`\`\``, 's').exec(page) ?? []
@@ -23,7 +23,7 @@ test('the example of the page has the report that the page shows', async () => {
 })
 
 test('options of the page and of the workflow are options of the command', () => {
-  const workflow = readFileSync(new URL('../../../examples/simulate/check-limits.yml', import.meta.url), 'utf8')
+  const workflow = readFileSync(new URL('../../examples/simulate/check-limits.yml', import.meta.url), 'utf8')
   const { steps } = parse(workflow).jobs.simulate as { steps: { run?: string }[] }
   const command = steps.flatMap(({ run = '' }) => (run.includes('@sluice/cli simulate') ? [run] : []))
   expect(command).toHaveLength(1)

@@ -1,4 +1,4 @@
-import type { SimulationReport } from '../../../packages/cli/src/simulate/report.js'
+import type { SimulationReport } from '../../packages/simulate/src/report.js'
 
 /** Texts by which a client would change a page, a terminal, or what people read. */
 export const HOSTILE = [

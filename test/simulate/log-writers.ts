@@ -1,4 +1,4 @@
-import { clfDate } from '../../../bench/lib/log-lines.js'
+import { clfDate } from '../../bench/lib/log-lines.js'
 
 /** A request that a server logs, with texts by a client. */
 export interface Logged {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { sluice } from '../support.js'
+import { sluice } from '../cli/support.js'
 import { filesOf, line, policyOf, simulated } from './support.js'
 
 const LIMIT = { limit: 2, window: '1m' }

@@ -5,10 +5,10 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
-import { PAGE_START } from '../../../packages/cli/src/simulate/report/html/page.js'
-import { writeReport } from '../../../packages/cli/src/simulate/report/write-file.js'
-import { ensureBuiltCore } from '../../support/built-core.js'
-import { until } from '../../support/until.js'
+import { writeReport } from '../../packages/cli/src/commands/simulate/write-file.js'
+import { PAGE_START } from '../../packages/simulate/src/report/html/page.js'
+import { ensureBuiltCore } from '../support/built-core.js'
+import { until } from '../support/until.js'
 
 const EARLIER = `${PAGE_START}earlier`
 

@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { markup } from '../../../packages/cli/src/simulate/report/html/markup.js'
-import { pageOf } from '../../../packages/cli/src/simulate/report/html/page.js'
-import type { SimulationReport } from '../../../packages/cli/src/simulate/report.js'
+import { markup } from '../../packages/simulate/src/report/html/markup.js'
+import { pageOf } from '../../packages/simulate/src/report/html/page.js'
+import type { SimulationReport } from '../../packages/simulate/src/report.js'
 import { HOSTILE, withTexts } from './hostile-texts.js'
 import { sampleReport } from './sample-report.js'
 

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
-import { agentText, foldedPath } from '../../../packages/cli/src/simulate/report/folded-path.js'
-import { withPseudonyms } from '../../../packages/cli/src/simulate/report/pseudonyms.js'
+import { agentText, foldedPath } from '../../packages/simulate/src/figures/folded-path.js'
+import { withPseudonyms } from '../../packages/simulate/src/report/pseudonyms.js'
 import { sampleReport } from './sample-report.js'
 
 const bytes = (n: number) => createHash('sha256').update(`token ${n}`).digest()

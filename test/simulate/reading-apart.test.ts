@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { expect, onTestFinished, test } from 'vitest'
-import { generateLog } from '../../../bench/lib/log-lines.js'
-import { UsageError } from '../../../packages/cli/src/program/usage-error.js'
-import { formatOf } from '../../../packages/cli/src/simulate/formats/index.js'
-import { openApart } from '../../../packages/cli/src/simulate/read/apart/open-apart.js'
-import { type LogsInOrder, openLogs } from '../../../packages/cli/src/simulate/read/open-logs.js'
-import type { LogRecord } from '../../../packages/cli/src/simulate/record.js'
+import { generateLog } from '../../bench/lib/log-lines.js'
+import { formatOf } from '../../packages/simulate/src/formats/index.js'
+import { openApart } from '../../packages/simulate/src/read/apart/open-apart.js'
+import { type LogsInOrder, openLogs } from '../../packages/simulate/src/read/open-logs.js'
+import type { LogRecord } from '../../packages/simulate/src/record.js'
+import { SimulationError } from '../../packages/simulate/src/simulation-error.js'
 
 const pathOf = (name: string) => fileURLToPath(new URL(`fixtures/${name}.log`, import.meta.url))
 const FIELDS = [
@@ -80,8 +80,8 @@ test('a thread reads many batches in their order, with what does not parse', asy
 test('a mistake of the user is told by the thread as without one', async () => {
   const open = (files: readonly string[], isLenient = false) =>
     openApart({ files, format: undefined, isLenient }, undefined)
-  await expect(open(['nowhere.log'])).rejects.toThrow(new UsageError('cannot read "nowhere.log" (ENOENT)'))
-  await expect(open(['nowhere.log'])).rejects.toBeInstanceOf(UsageError)
+  await expect(open(['nowhere.log'])).rejects.toThrow(new SimulationError('cannot read "nowhere.log" (ENOENT)'))
+  await expect(open(['nowhere.log'])).rejects.toBeInstanceOf(SimulationError)
   const log = Buffer.concat([...generateLog({ seed: 2, lines: 50, clients: 5 }), Buffer.from('rubbish\n')])
   await expect(read(await open([fileOf(log)]))).rejects.toThrow(/^1 of 51 lines are not combined: --lenient/)
   expect((await read(await open([fileOf(log)], true))).records).toHaveLength(50)

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
-import { FORMATS, formatOf } from '../../../packages/cli/src/simulate/formats/index.js'
-import { openLogs } from '../../../packages/cli/src/simulate/read/open-logs.js'
-import type { LogRecord } from '../../../packages/cli/src/simulate/record.js'
+import { FORMATS, formatOf } from '../../packages/simulate/src/formats/index.js'
+import { openLogs } from '../../packages/simulate/src/read/open-logs.js'
+import type { LogRecord } from '../../packages/simulate/src/record.js'
 
 const TIMED = `log_format timed '$remote_addr $host [$time_iso8601] $msec $request_time "$request" $status $bytes_sent "$http_user_agent" '
   'up=$upstream_addr $upstream_response_time "$http_x_api_key"';`

@@ -6,10 +6,10 @@ import { join } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 import { afterAll, expect, test } from 'vitest'
-import { clfDate, combinedLine, generateLog, loggedRequests } from '../../../bench/lib/log-lines.js'
-import { formatOf } from '../../../packages/cli/src/simulate/formats/index.js'
-import { type LogOptions, openLogs } from '../../../packages/cli/src/simulate/read/open-logs.js'
-import type { LogRecord } from '../../../packages/cli/src/simulate/record.js'
+import { clfDate, combinedLine, generateLog, loggedRequests } from '../../bench/lib/log-lines.js'
+import { formatOf } from '../../packages/simulate/src/formats/index.js'
+import { type LogOptions, openLogs } from '../../packages/simulate/src/read/open-logs.js'
+import type { LogRecord } from '../../packages/simulate/src/record.js'
 
 const dir = mkdtempSync(join(tmpdir(), 'sluice-reading-'))
 afterAll(() => rmSync(dir, { recursive: true }))

@@ -2,11 +2,11 @@ import { Readable } from 'node:stream'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { UsageError } from '../../../packages/cli/src/program/usage-error.js'
-import { FORMATS, formatOf } from '../../../packages/cli/src/simulate/formats/index.js'
-import { type LogOptions, openLogs } from '../../../packages/cli/src/simulate/read/open-logs.js'
-import type { LogRecord } from '../../../packages/cli/src/simulate/record.js'
-import { byEffort } from '../../support/effort.js'
+import { FORMATS, formatOf } from '../../packages/simulate/src/formats/index.js'
+import { type LogOptions, openLogs } from '../../packages/simulate/src/read/open-logs.js'
+import type { LogRecord } from '../../packages/simulate/src/record.js'
+import { SimulationError } from '../../packages/simulate/src/simulation-error.js'
+import { byEffort } from '../support/effort.js'
 import { headOf, type Logged, WRITERS, type Writer } from './log-writers.js'
 
 const numRuns = byEffort({ usual: 30, full: 1000 })
@@ -128,7 +128,7 @@ test('rubbish is read or named, whatever format is expected of it', async () => 
           expect([record.agent, record.header('host'), record.field('.a.b'), record.field('status')]).toHaveLength(4)
         }
       } catch (error) {
-        if (!(error instanceof UsageError)) throw error
+        if (!(error instanceof SimulationError)) throw error
         expect(error.message).toMatch(/^(?:standard input: |\d+ of \d+ lines )/)
       }
     },

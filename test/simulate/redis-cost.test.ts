@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import { slidingLog, tokenBucket } from '@sluice/core'
 import { expect, test } from 'vitest'
-import { spread } from '../../../bench/lib/stats.js'
-import { BYTES, CPU_BY_LIMITS, MORE_BY_KEYS, redisCost } from '../../../packages/cli/src/simulate/figures/redis-cost.js'
+import { spread } from '../../bench/lib/stats.js'
+import { BYTES, CPU_BY_LIMITS, MORE_BY_KEYS, redisCost } from '../../packages/simulate/src/figures/redis-cost.js'
 
 interface Point {
   readonly size: number
@@ -10,7 +10,7 @@ interface Point {
 }
 
 test('the cost of Redis is by the tables of the benches', () => {
-  const { growth } = JSON.parse(readFileSync(new URL('../../../bench/results.json', import.meta.url), 'utf8'))
+  const { growth } = JSON.parse(readFileSync(new URL('../../bench/results.json', import.meta.url), 'utf8'))
   const curves = growth.raw['limits per decision'] as Readonly<Record<string, readonly Point[]>>
   for (const [algorithm, name] of [
     ['slidingLog', 'exact logs on one key'],
@@ -24,7 +24,7 @@ test('the cost of Redis is by the tables of the benches', () => {
       )
     }
   }
-  const page = readFileSync(new URL('../../../bench/results.md', import.meta.url), 'utf8')
+  const page = readFileSync(new URL('../../bench/results.md', import.meta.url), 'utf8')
   const [, ...more] = /exact log: against the first \|(.*)\|/.exec(page)?.[1]?.split('|') ?? []
   expect(MORE_BY_KEYS.slice(1).map(([, [low, high]]) => `(${low.toFixed(2)}–${high.toFixed(2)})`)).toEqual(
     more.map((cell) => cell.trim().split(' ')[1]),

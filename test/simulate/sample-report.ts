@@ -4,8 +4,8 @@ import type {
   PolicyReport,
   RefusedClient,
   SimulationReport,
-} from '../../../packages/cli/src/simulate/report.js'
-import { randomOf } from '../../support/zipf.js'
+} from '../../packages/simulate/src/report.js'
+import { randomOf } from '../support/zipf.js'
 
 const HOUR_MS = 3_600_000
 const FROM_MS = Date.UTC(2026, 10, 25)

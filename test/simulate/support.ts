@@ -2,8 +2,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import type { SimulationReport } from '../../../packages/cli/src/simulate/report.js'
-import { type Outcome, sluice } from '../support.js'
+import type { SimulationReport } from '../../packages/simulate/src/report.js'
+import { type Outcome, sluice } from '../cli/support.js'
 
 /** Writes files into a folder that ends with the test, and returns the path of each by its name. */
 export function filesOf<Name extends string>(texts: Readonly<Record<Name, string>>): Readonly<Record<Name, string>> {

@@ -1,10 +1,9 @@
-import { ownFieldsOf } from '@sluice/core/internal'
+import { hintAfter, ownFieldsOf, quoted } from '@sluice/core/internal'
 import { COMMANDS } from './commands/index.js'
 import type { Command, CommandEnvironment, OptionSpec } from './program/command.js'
 import type { Environment } from './program/environment.js'
 import { commandHelp, programHelp } from './program/help.js'
-import { hintAfter } from './program/hint.js'
-import { quoted, readOptions } from './program/options.js'
+import { readOptions } from './program/options.js'
 import { Terminal } from './program/terminal.js'
 import { UsageError } from './program/usage-error.js'
 

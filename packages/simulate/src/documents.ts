@@ -1,3 +1,4 @@
+import { textOfFile } from '@sluice/core/internal'
 import {
   type Policies,
   PoliciesError,
@@ -6,8 +7,7 @@ import {
   type Resolvers,
   readDocument,
 } from '@sluice/policies'
-import { textOfFile } from '../documents/file.js'
-import { UsageError } from '../program/usage-error.js'
+import { SimulationError } from './simulation-error.js'
 
 /** A document that is played. */
 export interface PlayedDocument {
@@ -15,10 +15,15 @@ export interface PlayedDocument {
   readonly policies: Policies
 }
 
-/** @throws UsageError for a file that cannot be read, or with every mistake in it */
-export async function loadDocument(file: string, resolvers: Resolvers): Promise<PlayedDocument> {
-  const text = textOfFile(file)
-  return { data: readDocument(text), policies: await policiesOf({ load: () => text }, resolvers, file) }
+/**
+ * @param document the path of a file in YAML or JSON, or its data
+ * @throws SimulationError for a file that cannot be read, or with every mistake in it
+ */
+export async function loadDocument(document: string | object, resolvers: Resolvers): Promise<PlayedDocument> {
+  const isFile = typeof document === 'string'
+  const text = isFile ? textOfFile(document, SimulationError) : JSON.stringify(document)
+  const name = isFile ? document : 'document'
+  return { data: readDocument(text), policies: await policiesOf({ load: () => text }, resolvers, name) }
 }
 
 /** The policies of a document that is data. */
@@ -34,6 +39,6 @@ export async function policiesOf(
     const remedy = /register|resolver/.test(error.message)
       ? '\n--field NAME=FIELD gives keys, --resolvers FILE any function'
       : ''
-    throw new UsageError(error.message.replaceAll(/^load(?=:)/gm, file) + remedy)
+    throw new SimulationError(error.message.replaceAll(/^load(?=:)/gm, file) + remedy)
   }
 }

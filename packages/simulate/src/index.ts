@@ -1,8 +1,12 @@
 /**
- * `@sluice/cli/simulate`: plays access logs by a document of policies, as `sluice simulate` does.
+ * `@sluice/simulate`: plays access logs by a document of policies, and reports who would be refused.
  */
 
+export type { LogSource } from './read/log-source.js'
 export type { LogRecord } from './record.js'
+export { PAGE_START, pageOf } from './report/html/page.js'
+export { withPseudonyms } from './report/pseudonyms.js'
+export { textOf } from './report/text.js'
 export type {
   Comparison,
   Counts,
@@ -17,3 +21,4 @@ export type {
   TradeOff,
 } from './report.js'
 export { type SimulateOptions, simulate } from './simulate.js'
+export { SimulationError } from './simulation-error.js'

@@ -1,15 +1,15 @@
-import type { Readable } from 'node:stream'
 import type { Resolvers } from '@sluice/policies'
 import { loadDocument, type PlayedDocument } from './documents.js'
 import { Curves } from './figures/curves.js'
 import { Figures } from './figures/figures.js'
 import { formatOf } from './formats/index.js'
+import { Lane, type StateBounds } from './lane.js'
 import { openApart } from './read/apart/open-apart.js'
 import { sizeOf } from './read/bytes.js'
+import { type LogSource, nameOf } from './read/log-source.js'
 import { type LogsInOrder, openLogs } from './read/open-logs.js'
 import type { LogRecord } from './record.js'
 import { goodClients, type IsGood } from './replay/good.js'
-import { Lane, type StateBounds } from './replay/lane.js'
 import { LogTime } from './replay/log-time.js'
 import { matcherOf } from './replay/match-by-path.js'
 import { checkNeeds, readsHeaders } from './replay/needs.js'
@@ -21,12 +21,12 @@ import { withPseudonyms } from './report/pseudonyms.js'
 import type { SimulationReport } from './report.js'
 
 export interface SimulateOptions extends ReadingOptions {
-  /** Paths of access logs, which may be compressed; `-` for standard input. */
-  readonly files: readonly string[]
-  /** The path of a document of policies. */
-  readonly document: string
-  /** The path of another document that the report compares it with. @default none */
-  readonly against?: string | undefined
+  /** Access logs: paths, which may be of gzip files, `-` for standard input, or lines, as `node:readline` has them. */
+  readonly logs: readonly LogSource[]
+  /** A document of policies: its path, or its data. */
+  readonly document: string | object
+  /** Another document that the report compares it with. @default none */
+  readonly against?: string | object | undefined
   /** The form of the logs: a name, or the text of nginx's `log_format`. @default recognised by the first lines */
   readonly format?: string | undefined
   /** Whether any number of lines may not parse. @default at most 1 % */
@@ -41,8 +41,6 @@ export interface SimulateOptions extends ReadingOptions {
   readonly identities?: 'plain' | 'pseudonyms'
   /** Ends reading: the report is of what was read. */
   readonly signal?: AbortSignal
-  /** Read for the file `-`. @default `process.stdin` */
-  readonly stdin?: Readable
   /** Called now and then with the bytes read so far, and those of all files where they are known. */
   readonly onProgress?: (readBytes: number, totalBytes: number | undefined) => void
   /** Bounds of the states of each document. @default 60,000,000 states and 8 GiB */
@@ -55,19 +53,14 @@ const COARSE = 3
 const LOOKED_AT = 1000
 
 /**
- * Plays access logs by a document of policies, and reports what it would have refused.
+ * Plays access logs by a document of policies, and reports what it would have refused. It keeps this thread busy.
  *
- * @throws UsageError for options, documents and logs that are wrong
+ * @throws SimulationError for options, documents and logs that are wrong. It names options as `sluice simulate` has them.
  */
 export async function simulate(options: SimulateOptions): Promise<SimulationReport> {
-  const report = await simulatePlainly(options)
-  return options.identities === 'plain' ? report : withPseudonyms(report)
-}
-
-/** Like `simulate`, with the names of clients. */
-export async function simulatePlainly(options: SimulateOptions): Promise<SimulationReport> {
   const simulation = await Simulation.open(options)
-  return simulation.run()
+  const report = await simulation.run()
+  return options.identities === 'plain' ? report : withPseudonyms(report)
 }
 
 /** A document as it is played. */
@@ -140,7 +133,7 @@ class Simulation {
     }
     return makeReport({
       logs: this.#logs,
-      files: this.#options.files,
+      files: this.#options.logs.map((log) => (typeof log === 'string' ? log : nameOf(log))),
       firstMs: this.#firstMs ?? 0,
       lastMs: this.#lastMs,
       resolutionMs: this.#resolutionMs,
@@ -220,12 +213,13 @@ const FEW = 0.05
 /** Logs of fewer bytes are read in this thread: to start another one takes as long. */
 const MANY_BYTES = 4 * 1024 * 1024
 
-async function logsOf({ files, format, isLenient = false, signal, stdin }: SimulateOptions): Promise<LogsInOrder> {
-  if (!stdin && (await sizeOf(files)) > MANY_BYTES) return openApart({ files, format, isLenient }, signal)
-  return openLogs(files, {
+async function logsOf({ logs, format, isLenient = false, signal }: SimulateOptions): Promise<LogsInOrder> {
+  const files = logs.filter((log) => typeof log === 'string')
+  if (files.length === logs.length && (await sizeOf(files)) > MANY_BYTES)
+    return openApart({ files, format, isLenient }, signal)
+  return openLogs(logs, {
     isLenient,
     ...(format !== undefined && { format: formatOf(format) }),
     ...(signal && { signal }),
-    ...(stdin && { stdin }),
   })
 }

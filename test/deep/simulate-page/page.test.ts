@@ -7,12 +7,12 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 import type { AxeResults } from 'axe-core'
 import { type Browser, chromium, type Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { pageOf } from '../../../packages/cli/src/simulate/report/html/page.js'
-import { withPseudonyms } from '../../../packages/cli/src/simulate/report/pseudonyms.js'
-import type { SimulationReport } from '../../../packages/cli/src/simulate/report.js'
+import { pageOf } from '../../../packages/simulate/src/report/html/page.js'
+import { withPseudonyms } from '../../../packages/simulate/src/report/pseudonyms.js'
+import type { SimulationReport } from '../../../packages/simulate/src/report.js'
 import { chromiumPath } from '../../../scripts/programs.js'
-import { HOSTILE, withTexts } from '../../cli/simulate/hostile-texts.js'
-import { sampleReport } from '../../cli/simulate/sample-report.js'
+import { HOSTILE, withTexts } from '../../simulate/hostile-texts.js'
+import { sampleReport } from '../../simulate/sample-report.js'
 
 /** Pictures for people to look at. */
 const PICTURES = fileURLToPath(new URL('../../../.tmp/simulate-page/', import.meta.url))

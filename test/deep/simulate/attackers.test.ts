@@ -4,8 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { afterAll, expect, test } from 'vitest'
-import { HOSTILE } from '../../cli/simulate/hostile-texts.js'
 import { sluice } from '../../cli/support.js'
+import { HOSTILE } from '../../simulate/hostile-texts.js'
 import { byEffort } from '../../support/effort.js'
 
 const RUNS = byEffort({ usual: 20, full: 300 })

@@ -7,10 +7,10 @@ import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { generateLog } from '../../../bench/lib/log-lines.js'
-import { simulate } from '../../../packages/cli/src/simulate/simulate.js'
+import { simulate } from '../../../packages/simulate/src/simulate.js'
 import { ensure, find } from '../../../scripts/lib/system-program.js'
 import { PROGRAMS } from '../../../scripts/programs.js'
-import { filesOf } from '../../cli/simulate/support.js'
+import { filesOf } from '../../simulate/support.js'
 
 const CAPACITY = 10
 const LEAK_MS = 12_000
@@ -113,7 +113,7 @@ test('the clients that are refused, and when first, are those whose buckets over
     'access.log': `${lines.join('\n')}\n`,
     'policies.json': JSON.stringify({ version: 1, policies: { api: { limits: [bucket] } } }),
   })
-  const report = await simulate({ files: [files['access.log']], document: files['policies.json'], identities: 'plain' })
+  const report = await simulate({ logs: [files['access.log']], document: files['policies.json'], identities: 'plain' })
   const ours = Object.fromEntries(
     report.refused.map(({ identity, firstMs }) => [identity.slice('ip='.length), firstMs]),
   )

@@ -1,8 +1,8 @@
 // Deep: needs goaccess or crowdsec.
 import { expect, test } from 'vitest'
-import { DOCUMENT, visitsFor } from '../../cli/simulate/live/document.js'
-import { SERVERS, serveLive } from '../../cli/simulate/live/live-servers.js'
-import { playLog } from '../../cli/simulate/live/played.js'
+import { DOCUMENT, visitsFor } from '../../simulate/live/document.js'
+import { SERVERS, serveLive } from '../../simulate/live/live-servers.js'
+import { playLog } from '../../simulate/live/played.js'
 
 const SEEDS = [1, 2, 3, 4, 5, 6, 7, 8]
 

@@ -1,6 +1,5 @@
 import type { IdentityByKind } from '@sluice/core'
-import { isKind, isSecretKind } from '@sluice/core/internal'
-import { quoted } from './options.js'
+import { isKind, isSecretKind, quoted } from '@sluice/core/internal'
 import { UsageError } from './usage-error.js'
 
 /**

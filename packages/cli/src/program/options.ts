@@ -1,7 +1,6 @@
 import { parseArgs } from 'node:util'
-import { ownFieldsOf } from '@sluice/core/internal'
+import { hintAfter, ownFieldsOf, quoted } from '@sluice/core/internal'
 import type { OperandSpec, OptionSpec, OptionValues } from './command.js'
-import { hintAfter } from './hint.js'
 import { UsageError } from './usage-error.js'
 
 /**
@@ -56,11 +55,6 @@ function checkedValue(name: string, value: string | undefined, { type, placehold
 
 function unknownOption(name: string, known: readonly string[]): string {
   return `unknown option ${quoted(name)}${hintAfter(name.replace(/^-+/, ''), known, '--')}`
-}
-
-/** In quotes and at most 40 characters, without characters that control a terminal. */
-export function quoted(text: string): string {
-  return JSON.stringify(text.length > 40 ? `${text.slice(0, 40)}…` : text)
 }
 
 /**

@@ -26,8 +26,3 @@ export class Terminal implements Output {
     this.#output.write(text)
   }
 }
-
-/** A text as a part of a line, where a line break would begin one that the program did not print. */
-export function inLine(text: string): string {
-  return escapeControls(text).replaceAll('\n', '\\n')
-}

@@ -10,8 +10,6 @@ export const MAX_BODY_BYTES = 262_144
 export const MAX_IN_BATCH = 100
 /** The time for requests of one body before others have their turn, in ms. */
 export const SLICE_MS = 0.5
-/** Addresses in the list that proxies append to. */
-export const MAX_ADDRESSES = 64
 /** Connections at a time, unless `--max-connections` says otherwise. */
 export const MAX_CONNECTIONS = 10_000
 /** The time for a client to send its headers, and its whole request, in ms. */

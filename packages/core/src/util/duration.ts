@@ -6,6 +6,8 @@ import { emitWarning } from './warnings.js'
 export type Duration = number | `${number}${'ms' | 's' | 'm' | 'h' | 'd'}`
 
 const UNIT_MS: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+/** The largest first. */
+const UNITS = Object.entries(UNIT_MS).reverse()
 
 /** A hundred years: any instant plus any window then fits the six bytes that a stored instant takes. */
 export const MAX_DURATION_MS = 100 * 365 * 86_400_000
@@ -89,9 +91,18 @@ function parse(text: string): number {
 
 /** The shortest spelling: 60000 is `1m`, 1500 is `1500ms`. Used in default names. */
 export function durationText(ms: number): string {
-  for (const unit of ['d', 'h', 'm', 's']) {
-    const size = UNIT_MS[unit] as number
-    if (ms % size === 0) return `${ms / size}${unit}`
-  }
-  return `${ms}ms`
+  const [unit, size] = UNITS.find(([, size]) => ms >= size && ms % size === 0) ?? ['ms', 1]
+  return `${ms / size}${unit}`
+}
+
+/** For how long something takes from now on, in one or two units, rounded up: `3m 20s`. */
+export function timeLeft(ms: number): string {
+  if (ms < 1000) return `${ms}ms`
+  const i = UNITS.findIndex(([, size]) => ms >= size)
+  const [[unit, size], below] = [UNITS[i] as (typeof UNITS)[number], UNITS[i + 1]]
+  if (!below || below[0] === 'ms') return `${Math.ceil(ms / size)}${unit}`
+  const parts = Math.ceil(ms / below[1])
+  const perUnit = size / below[1]
+  const rest = parts % perUnit
+  return `${Math.floor(parts / perUnit)}${unit}${rest > 0 ? ` ${rest}${below[0]}` : ''}`
 }

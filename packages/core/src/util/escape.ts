@@ -10,3 +10,13 @@ export function escapeControls(text: string): string {
     character.replace(/./gs, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`),
   )
 }
+
+/** A text as a part of a line, where a line break would begin one that the program did not print. */
+export function inLine(text: string): string {
+  return escapeControls(text).replaceAll('\n', '\\n')
+}
+
+/** In quotes and at most 40 characters, without characters that control a terminal. */
+export function quoted(text: string): string {
+  return JSON.stringify(text.length > 40 ? `${text.slice(0, 40)}…` : text)
+}

@@ -1,4 +1,5 @@
-import { hintFor, nearestOf } from '@sluice/core/internal'
+import { nearestOf } from './nearest.js'
+import { hintFor } from './option-hints.js'
 
 /** The end of a message about an unknown word: what to use instead, such as `; did you mean --json?`; empty for no hint. */
 export function hintAfter(word: string, known: readonly string[], prefix = ''): string {

@@ -1,4 +1,4 @@
-import { inLine } from './terminal.js'
+import { inLine } from './escape.js'
 
 /** Rows for people, below their headings. */
 export function tableOf(headings: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -1,5 +1,7 @@
 import { BlockList, isIP } from 'node:net'
-import { MAX_ADDRESSES } from './bounds.js'
+
+/** Addresses that are read of the list that proxies append to. */
+export const MAX_ADDRESSES = 64
 
 /** Most characters of an address with its brackets, port and zone. */
 const LONGEST_ADDRESS = 100

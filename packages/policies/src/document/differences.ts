@@ -1,12 +1,10 @@
-import { escapeControls, groupBy } from '@sluice/core/internal'
+import { groupBy, inLine, quoted } from '@sluice/core/internal'
 import { HIDDEN_FIELDS } from '../problems/without-clients.js'
 import { readText } from './read.js'
 import type { ReadDocument } from './read-document.js'
 
 /** Most fields of one policy, or different limits of its overrides, that are shown. */
 const MAX_SHOWN = 20
-/** Characters of a text that are shown. */
-const MAX_TEXT_SHOWN = 40
 
 type Overrides = NonNullable<ReadDocument['overrides']>
 
@@ -146,15 +144,6 @@ function shortened(lines: readonly string[]): readonly string[] {
 
 function keysOf(first: object = {}, second: object = {}): string[] {
   return [...new Set([...Object.keys(first), ...Object.keys(second)])]
-}
-
-/** A text as a part of a line, where a line break would begin one that is no difference. */
-function inLine(text: string): string {
-  return escapeControls(text).replaceAll('\n', '\\n')
-}
-
-function quoted(text: string): string {
-  return JSON.stringify(text.length > MAX_TEXT_SHOWN ? `${text.slice(0, MAX_TEXT_SHOWN)}…` : text)
 }
 
 /** Not a property of every object, such as `toString`. */

@@ -1,6 +1,6 @@
 import type { RecordContext } from '../replay/record-context.js'
-import { agentText, foldedPath } from '../report/folded-path.js'
 import type { RefusedClient } from '../report.js'
+import { agentText, foldedPath } from './folded-path.js'
 
 /** Clients of one kind whose details are known. Beyond it, those with the fewest refusals are forgotten. */
 const MAX_CLIENTS = 20_000

@@ -1,6 +1,5 @@
-import { hintAfter } from '../../program/hint.js'
-import { quoted } from '../../program/options.js'
-import { UsageError } from '../../program/usage-error.js'
+import { hintAfter, quoted } from '@sluice/core/internal'
+import { SimulationError } from '../simulation-error.js'
 import { AWS_ALB } from './aws-alb.js'
 import { CLOUDFRONT } from './cloudfront.js'
 import { COMMON_FORMATS } from './common.js'
@@ -16,7 +15,7 @@ export const FORMATS: readonly LogFormat[] = [...JSON_FORMATS, CLOUDFRONT, AWS_A
  * The form that `--format` names: one of `FORMATS`, the text of nginx's `log_format`, or where lines of JSON have their
  * fields, as `{"time": ".at", "ip": ".client"}`.
  *
- * @throws UsageError
+ * @throws SimulationError
  */
 export function formatOf(text: string): LogFormat {
   const known = FORMATS.find(({ name }) => name === text)
@@ -24,7 +23,7 @@ export function formatOf(text: string): LogFormat {
   if (text.includes('$')) return nginxFormat(text)
   if (text.trimStart().startsWith('{')) return jsonFormat('json', jsonFields(text))
   const names = FORMATS.map(({ name }) => name)
-  throw new UsageError(
+  throw new SimulationError(
     `--format: expected ${names.join(', ')}, the text of nginx's log_format, or a JSON object of fields, got ${quoted(text)}${hintAfter(text, names)}`,
   )
 }
@@ -42,7 +41,7 @@ function jsonFields(text: string): JsonFields {
   const fields: Record<string, unknown> = {}
   for (const [name, path] of Object.entries(parsed(text))) {
     if (typeof path !== 'string' || !path.startsWith('.')) {
-      throw new UsageError(
+      throw new SimulationError(
         `--format: ${quoted(name)}: expected a path such as ".request.ip", got ${quoted(JSON.stringify(path))}`,
       )
     }
@@ -50,11 +49,12 @@ function jsonFields(text: string): JsonFields {
     if (unit !== undefined) Object.assign(fields, { duration: path, durationUnitMs: unit })
     else if (PATHS.includes(name)) fields[name] = path
     else
-      throw new UsageError(
+      throw new SimulationError(
         `--format: expected ${[...PATHS, ...Object.keys(DURATIONS)].join(', ')}, got ${quoted(name)}`,
       )
   }
-  if (!fields.time && !fields.start) throw new UsageError('--format: expected "time" (the end of a request) or "start"')
+  if (!fields.time && !fields.start)
+    throw new SimulationError('--format: expected "time" (the end of a request) or "start"')
   return fields
 }
 
@@ -62,6 +62,6 @@ function parsed(text: string): object {
   try {
     return JSON.parse(text)
   } catch (error) {
-    throw new UsageError(`--format: expected a JSON object (${(error as Error).message})`)
+    throw new SimulationError(`--format: expected a JSON object (${(error as Error).message})`)
   }
 }

@@ -1,5 +1,5 @@
-import { quoted } from '../../program/options.js'
-import { UsageError } from '../../program/usage-error.js'
+import { quoted } from '@sluice/core/internal'
+import { SimulationError } from '../simulation-error.js'
 import { type LogFormat, mostParse } from './format.js'
 import { LinePattern, type PatternPart } from './line-pattern.js'
 import { TextLines } from './text-lines.js'
@@ -14,7 +14,7 @@ const LIST = /^(?:upstream_|http_x_forwarded_for$|proxy_add_x_forwarded_for$)/
 /**
  * The form of nginx's `log_format`: its text, or the whole directive.
  *
- * @throws UsageError where its lines could not be told apart, or have no time
+ * @throws SimulationError where its lines could not be told apart, or have no time
  */
 export function nginxFormat(given: string): LogFormat {
   const { text, escaping } = directive(given)
@@ -26,11 +26,13 @@ export function nginxFormat(given: string): LogFormat {
   parts.forEach((part, i) => {
     const next = parts[i + 1]
     if (part.until === '' && next) {
-      throw new UsageError(`--format: expected a text between $${part.name} and $${next.name}`)
+      throw new SimulationError(`--format: expected a text between $${part.name} and $${next.name}`)
     }
   })
   if (!parts.some(({ name }) => TIMES.includes(name))) {
-    throw new UsageError(`--format: expected one of ${TIMES.map((name) => `$${name}`).join(', ')} in ${quoted(text)}`)
+    throw new SimulationError(
+      `--format: expected one of ${TIMES.map((name) => `$${name}`).join(', ')} in ${quoted(text)}`,
+    )
   }
   const reader = () => new TextLines('log_format', new LinePattern(prefix, parts), DECODERS[escaping])
   const parser = () => reader().parse
@@ -40,7 +42,8 @@ export function nginxFormat(given: string): LogFormat {
 function partOf(text: string): PatternPart {
   const [, braced, plain, until = ''] = /^(?:\{(\w+)\}|(\w+))(.*)$/s.exec(text) ?? []
   const name = braced ?? plain
-  if (name === undefined) throw new UsageError(`--format: expected a variable's name behind $, got ${quoted(text)}`)
+  if (name === undefined)
+    throw new SimulationError(`--format: expected a variable's name behind $, got ${quoted(text)}`)
   const length = LENGTHS[name]
   return { name, until, ...(length !== undefined && { length }), ...(LIST.test(name) && { isList: true }) }
 }

@@ -6,48 +6,36 @@ import { pipeline, Readable } from 'node:stream'
 import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { createGunzip } from 'node:zlib'
-import { UsageError } from '../../program/usage-error.js'
+import { SimulationError } from '../simulation-error.js'
+import { bytesOf, type LogBytes, type LogSource, nameOf } from './log-source.js'
 
 const CHUNK_BYTES = 256 * 1024
-
-/** The bytes of one log, decompressed. */
-export interface LogBytes {
-  /** As messages name it. */
-  readonly name: string
-  /** Size of the file when it was opened, beyond which nothing is read. Undefined for pipes. */
-  readonly totalBytes: number | undefined
-  /** Bytes of the file that were read so far, before they are decompressed. */
-  readBytes: number
-  /** May be opened again, unlike a pipe. */
-  readonly isFile: boolean
-  /** Ends with the log, or when the signal is aborted. Throws `DamagedLog` where the rest cannot be read. */
-  chunks: AsyncGenerator<Buffer, void, void>
-}
 
 /** The rest of a log cannot be read. */
 export class DamagedLog extends Error {}
 
 /**
- * Opens a log by its name, or standard input by `-`.
+ * Opens a log.
  *
- * @throws UsageError where it cannot be opened, or is no text
+ * @throws SimulationError where it cannot be opened, or is no text
  */
-export async function openBytes(file: string, stdin: Readable, signal: AbortSignal | undefined): Promise<LogBytes> {
-  const bytes = file === '-' ? new Bytes('standard input', stdin, undefined) : await opened(file, signal)
+export async function openBytes(log: LogSource, stdin: Readable, signal: AbortSignal | undefined): Promise<LogBytes> {
+  if (typeof log !== 'string') return bytesOf(log, signal)
+  const bytes = log === '-' ? new Bytes(nameOf(log), stdin, undefined) : await opened(log, signal)
   const raw = bytes.raw(signal)
   const first = await raw.next()
   const chunks = first.done ? raw : followed([first.value], raw)
   const form = first.done ? undefined : formOf(first.value)
   if (form !== undefined && form !== 'gzip') {
     await raw.return()
-    throw new UsageError(`${bytes.name}: expected text or gzip, got ${form}`)
+    throw new SimulationError(`${bytes.name}: expected text or gzip, got ${form}`)
   }
   bytes.chunks = form === 'gzip' ? gunzipped(bytes.name, chunks) : chunks
   return bytes
 }
 
 async function opened(file: string, signal: AbortSignal | undefined): Promise<Bytes> {
-  const name = JSON.stringify(file)
+  const name = nameOf(file)
   try {
     if ((await stat(file)).isFIFO()) return new Bytes(name, await openPipe(file, signal), undefined)
     const handle = await open(file, 'r')
@@ -56,9 +44,9 @@ async function opened(file: string, signal: AbortSignal | undefined): Promise<By
     if (!stats.isDirectory()) return new Bytes(name, handle.createReadStream({ highWaterMark: CHUNK_BYTES }), undefined)
     await handle.close()
   } catch (error) {
-    throw new UsageError(`cannot read ${name} (${(error as NodeJS.ErrnoException).code})`)
+    throw new SimulationError(`cannot read ${name} (${(error as NodeJS.ErrnoException).code})`)
   }
-  throw new UsageError(`${name}: expected a file, got a directory`)
+  throw new SimulationError(`${name}: expected a file, got a directory`)
 }
 
 /** Opens a pipe once another process writes to it, or the signal is aborted. A stream of files would wait whatever signals come. */

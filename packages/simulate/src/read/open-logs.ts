@@ -1,9 +1,9 @@
 import type { Readable } from 'node:stream'
-import { UsageError } from '../../program/usage-error.js'
 import type { LogFormat } from '../formats/format.js'
 import type { ParsedLine } from '../formats/parsed-line.js'
 import type { LogRecord } from '../record.js'
-import type { LogBytes } from './bytes.js'
+import { SimulationError } from '../simulation-error.js'
+import { type LogBytes, type LogSource, nameOf } from './log-source.js'
 import { merged, type Run } from './merge.js'
 import { type KnownLog, recognise } from './recognise.js'
 import { Sorter } from './sorter.js'
@@ -30,19 +30,19 @@ const MAX_BAD_SHARE = 0.01
  * Opens logs, and recognises their forms. Files are read up to their size when they are opened, decompressed where
  * they are gzip.
  *
- * @throws UsageError where one cannot be opened, is no text or of an unknown form, or where all are empty
+ * @throws SimulationError where one cannot be opened, is no text or of an unknown form, or where all are empty
  */
-export async function openLogs(files: readonly string[], options: LogOptions = {}): Promise<Logs> {
+export async function openLogs(logs: readonly LogSource[], options: LogOptions = {}): Promise<Logs> {
   const { format, signal, stdin = process.stdin } = options
-  if (files.filter((file) => file === '-').length > 1) throw new UsageError('expected standard input (-) once')
+  if (logs.filter((log) => log === '-').length > 1) throw new SimulationError('expected standard input (-) once')
   const known: KnownLog[] = []
   const empty: string[] = []
-  for (const file of files) {
-    const log = await recognise(file, format, stdin, signal)
-    if (log) known.push(log)
-    else empty.push(file === '-' ? 'standard input' : JSON.stringify(file))
+  for (const log of logs) {
+    const found = await recognise(log, format, stdin, signal)
+    if (found) known.push(found)
+    else empty.push(nameOf(log))
   }
-  if (known.length === 0 && !signal?.aborted) throw new UsageError(`${empty.join(', ')}: expected lines, got none`)
+  if (known.length === 0 && !signal?.aborted) throw new SimulationError(`${empty.join(', ')}: expected lines, got none`)
   return new Logs(known, empty, options)
 }
 
@@ -105,7 +105,7 @@ class Logs implements LogsInOrder {
     }
   }
 
-  /** @throws UsageError at the end, where more than 1 % of the lines did not parse or came too late */
+  /** @throws SimulationError at the end, where more than 1 % of the lines did not parse or came too late */
   async *[Symbol.asyncIterator](): AsyncGenerator<readonly ParsedLine[], void, void> {
     const { signal } = this.#options
     const runs = this.#known.map((log) => this.#runOf(log))
@@ -136,11 +136,12 @@ class Logs implements LogsInOrder {
     const { lines, unread, examples } = this.#tally
     if (unread > lines * MAX_BAD_SHARE) {
       const seen = examples.map((example) => `\n  ${example}`).join('')
-      throw new UsageError(
+      throw new SimulationError(
         `${unread} of ${lines} lines are not ${[...new Set(this.formats)].join(' or ')}: --lenient skips them${seen}`,
       )
     }
-    if (this.#sorter.late > lines * MAX_BAD_SHARE) throw new UsageError(`${this.#lateText()}; --lenient accepts that`)
+    if (this.#sorter.late > lines * MAX_BAD_SHARE)
+      throw new SimulationError(`${this.#lateText()}; --lenient accepts that`)
   }
 
   #lateText(): string {

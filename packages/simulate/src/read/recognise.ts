@@ -1,10 +1,11 @@
 import type { Readable } from 'node:stream'
-import { quoted } from '../../program/options.js'
-import { UsageError } from '../../program/usage-error.js'
+import { quoted } from '@sluice/core/internal'
 import type { LogFormat } from '../formats/format.js'
 import { FORMATS } from '../formats/index.js'
-import { DamagedLog, followed, type LogBytes, openBytes } from './bytes.js'
+import { SimulationError } from '../simulation-error.js'
+import { DamagedLog, followed, openBytes } from './bytes.js'
 import { LineSplitter } from './lines.js'
+import type { LogBytes, LogSource } from './log-source.js'
 import { writtenMs } from './merge.js'
 
 const MAX_LINES = 1000
@@ -24,22 +25,22 @@ export interface KnownLog {
 /**
  * Recognises a log by its first lines, or tries them by a given format. Undefined for an empty log.
  *
- * @throws UsageError where it cannot be opened, or where its first lines are of no known form
+ * @throws SimulationError where it cannot be opened, or where its first lines are of no known form
  */
 export async function recognise(
-  file: string,
+  log: LogSource,
   given: LogFormat | undefined,
   stdin: Readable,
   signal: AbortSignal | undefined,
 ): Promise<KnownLog | undefined> {
-  const open = () => openBytes(file, stdin, signal)
+  const open = () => openBytes(log, stdin, signal)
   const bytes = await open()
   const { name, totalBytes, isFile } = bytes
   const formats = given ? [given] : FORMATS
   const { lines, format, chunks } = await firstLines(bytes, formats)
   if (isFile) await bytes.chunks.return()
   if (lines.length === 0) return undefined
-  if (!format) throw new UsageError(unknownForm(name, lines[0] as string, given))
+  if (!format) throw new SimulationError(unknownForm(name, lines[0] as string, given))
   // Pipes are read once, so their first lines are kept.
   bytes.chunks = followed(chunks, bytes.chunks)
   return { format, firstMs: firstTime(format, lines), totalBytes, open: isFile ? open : async () => bytes }
@@ -73,7 +74,7 @@ async function nextOf({ chunks }: LogBytes, lines: readonly string[]) {
     return await chunks.next()
   } catch (error) {
     if (!(error instanceof DamagedLog)) throw error
-    if (lines.length === 0) throw new UsageError(error.message)
+    if (lines.length === 0) throw new SimulationError(error.message)
     return { done: true as const, value: undefined }
   }
 }

@@ -1,7 +1,8 @@
 import type { LogFormat, ParseLine } from '../formats/format.js'
 import type { ParsedLine } from '../formats/parsed-line.js'
-import { DamagedLog, type LogBytes } from './bytes.js'
+import { DamagedLog } from './bytes.js'
 import { LineSplitter, MAX_LINE_BYTES } from './lines.js'
+import type { LogBytes } from './log-source.js'
 import type { Tally } from './tally.js'
 
 /** Reads the records of one log in the order of its lines: a batch for each chunk of it. */

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { ipAddress, ipRange, RangeMap } from '@sluice/core/internal'
 import type { Resolvers } from '@sluice/policies'
-import { UsageError } from '../../program/usage-error.js'
+import { SimulationError } from '../simulation-error.js'
 import type { RecordContext } from './record-context.js'
 
 /** Tells whether a request is of a client that must not be refused. */
@@ -14,7 +14,7 @@ const MAX_KNOWN = 100_000
  * Clients that must not be refused. Each mark is an address, a network, `FIELD=VALUE` for a field of the log that begins
  * with a dot, `KIND=VALUE` for a key such as `user=ann`, or a file with one of these a line.
  *
- * @throws UsageError
+ * @throws SimulationError
  */
 export function goodClients(marks: readonly string[], resolvers: Resolvers): IsGood | undefined {
   if (marks.length === 0) return undefined
@@ -44,8 +44,8 @@ function testOf(name: string, value: string, { keys = {} }: Resolvers, mark: str
   return (context) => String(resolver(context.request, context)) === value
 }
 
-function wrongMark(mark: string): UsageError {
-  return new UsageError(
+function wrongMark(mark: string): SimulationError {
+  return new SimulationError(
     `--good: expected a file, an address, a network, user=NAME or .FIELD=VALUE, got ${JSON.stringify(mark)}`,
   )
 }
@@ -57,7 +57,7 @@ function linesOf(mark: string): readonly string[] {
   try {
     text = readFileSync(mark, 'utf8')
   } catch (error) {
-    throw new UsageError(`--good: cannot read ${JSON.stringify(mark)} (${(error as NodeJS.ErrnoException).code})`)
+    throw new SimulationError(`--good: cannot read ${JSON.stringify(mark)} (${(error as NodeJS.ErrnoException).code})`)
   }
   const lines = text.split('\n').map((line) => line.replace(/(^|\s)#.*/, '').trim())
   return lines.filter((line) => line !== '')

@@ -1,5 +1,5 @@
 import type { ReadDocument } from '@sluice/policies'
-import { UsageError } from '../../program/usage-error.js'
+import { SimulationError } from '../simulation-error.js'
 import type { RecordContext } from './record-context.js'
 
 /** Something of a request that a policy reads. */
@@ -35,7 +35,7 @@ interface PolicyParts {
  * Checks that the first requests of a log have what the policies of a document read. Something that none of them has is not in
  * the log.
  *
- * @throws UsageError with each policy and field
+ * @throws SimulationError with each policy and field
  */
 export function checkNeeds(document: ReadDocument, contexts: readonly RecordContext[]): void {
   const missing = needsOf(document).filter(({ isKnown }) => !contexts.some(isKnown))
@@ -43,7 +43,7 @@ export function checkNeeds(document: ReadDocument, contexts: readonly RecordCont
   const lines = missing.map(
     ({ policy, field, remedy }) => `policy "${policy}" needs ${field}, which the log lacks: ${remedy}`,
   )
-  throw new UsageError([...new Set(lines)].join('\n'))
+  throw new SimulationError([...new Set(lines)].join('\n'))
 }
 
 /** Whether policies of a document look at headers of requests. */

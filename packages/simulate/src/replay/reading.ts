@@ -1,9 +1,8 @@
-import { durationMs } from '@sluice/core/internal'
+import { addressIn, clientIn, durationMs, TrustedProxies } from '@sluice/core/internal'
 import type { Resolvers } from '@sluice/policies'
-import { UsageError } from '../../program/usage-error.js'
-import { addressIn, clientIn, TrustedProxies } from '../../serve/addresses.js'
 import { isPlausibleDuration } from '../formats/times.js'
 import type { LogRecord } from '../record.js'
+import { SimulationError } from '../simulation-error.js'
 import type { Reading } from './record-context.js'
 
 /** How a log's records become requests, as options say. */
@@ -20,7 +19,7 @@ export interface ReadingOptions {
 
 const ASSUMABLE = 'host, route, user, status, bytes, duration or header:NAME'
 
-/** @throws UsageError */
+/** @throws SimulationError */
 export function readingOf({ client, trustProxy, assume = {}, fields = {} }: ReadingOptions, hasUser: boolean): Reading {
   const headers = new Map<string, string>()
   const assumed: { -readonly [Name in keyof Reading['assumed']]: Reading['assumed'][Name] } = { headers }
@@ -30,7 +29,7 @@ export function readingOf({ client, trustProxy, assume = {}, fields = {} }: Read
     else if (name === 'host' || name === 'route' || name === 'user') assumed[name] = value
     else if (name === 'status' || name === 'bytes') assumed[name] = numberOf(name, value)
     else if (name === 'duration') assumed.durationMs = msOf(value)
-    else throw new UsageError(`--assume: expected ${ASSUMABLE}, got ${JSON.stringify(name)}`)
+    else throw new SimulationError(`--assume: expected ${ASSUMABLE}, got ${JSON.stringify(name)}`)
   }
   const addressOf = addresses(client, trustProxy)
   return { assumed, addressOf, fields: new Map(Object.entries(fields)), hasUser, readsHeaders: true }
@@ -38,7 +37,7 @@ export function readingOf({ client, trustProxy, assume = {}, fields = {} }: Read
 
 function numberOf(name: string, value: string): number {
   if (/^\d{1,12}$/.test(value)) return Number(value)
-  throw new UsageError(`--assume: ${name}: expected a whole number, got ${JSON.stringify(value)}`)
+  throw new SimulationError(`--assume: ${name}: expected a whole number, got ${JSON.stringify(value)}`)
 }
 
 function msOf(value: string): number {
@@ -46,10 +45,10 @@ function msOf(value: string): number {
   try {
     ms = durationMs('--assume', 'duration', value as `${number}s`)
   } catch (error) {
-    throw new UsageError((error as Error).message)
+    throw new SimulationError((error as Error).message)
   }
   if (isPlausibleDuration(ms)) return ms
-  throw new UsageError(`--assume: duration: expected at most 366 days, got ${JSON.stringify(value)}`)
+  throw new SimulationError(`--assume: duration: expected at most 366 days, got ${JSON.stringify(value)}`)
 }
 
 function addresses(client: string | undefined, trustProxy: readonly string[] | undefined): Reading['addressOf'] {
@@ -60,7 +59,7 @@ function addresses(client: string | undefined, trustProxy: readonly string[] | u
   try {
     trusted = new TrustedProxies(trustProxy)
   } catch (error) {
-    throw new UsageError(`--trust-proxy: ${(error as Error).message}`)
+    throw new SimulationError(`--trust-proxy: ${(error as Error).message}`)
   }
   return (record) => {
     const peer = connection(record)

@@ -1,11 +1,10 @@
-import { isPrivateAddress } from '@sluice/core/internal'
-import { counted } from '../../program/words.js'
+import { counted, isPrivateAddress } from '@sluice/core/internal'
 import type { LimitAccount, PolicyAccount } from '../figures/accounts.js'
 import { GOOD } from '../figures/client-table.js'
 import type { Figures } from '../figures/figures.js'
 import { redisCost } from '../figures/redis-cost.js'
+import type { Lane } from '../lane.js'
 import type { LogsInOrder } from '../read/open-logs.js'
-import type { Lane } from '../replay/lane.js'
 import type {
   Comparison,
   Counts,

@@ -1,7 +1,15 @@
-import { exactDuration } from '../../program/duration.js'
-import { instantText, tableOf } from '../../program/table.js'
-import { inLine } from '../../program/terminal.js'
-import { bytes, counted, grouped, listed, ms, percent } from '../../program/words.js'
+import {
+  bytes,
+  counted,
+  durationText,
+  grouped,
+  inLine,
+  instantText,
+  listed,
+  ms,
+  percent,
+  tableOf,
+} from '@sluice/core/internal'
 import type {
   Comparison,
   Interval,
@@ -62,7 +70,7 @@ function policyText({ name, mode, requests, clients, limits, bans, waits }: Poli
     ...limits.map((limit) => `  ${limitText(limit)}`),
   ]
   if (bans) {
-    const longest = bans.begun > 0 ? `, the longest for ${exactDuration(Math.round(bans.longestMs))}` : ''
+    const longest = bans.begun > 0 ? `, the longest for ${durationText(Math.round(bans.longestMs))}` : ''
     lines.push(`  ${counted(bans.begun, 'ban')} would have begun${longest}`)
   }
   if (waits) {
@@ -75,7 +83,7 @@ function policyText({ name, mode, requests, clients, limits, bans, waits }: Poli
 
 function limitText(report: LimitReport): string {
   const { name, algorithm, limit, windowMs, calendar, unit, refused, headroom, tradeOff } = report
-  const per = algorithm === 'concurrency' ? 'at a time' : `per ${calendar ?? exactDuration(windowMs)}`
+  const per = algorithm === 'concurrency' ? 'at a time' : `per ${calendar ?? durationText(windowMs)}`
   const parts = [`${inLine(name)}: ${grouped(limit)} ${unit} ${per} (${algorithm})`, `no room ${range(refused)} times`]
   if (headroom !== undefined) parts.push(`headroom ${headroom.toFixed(2)}×`)
   if (tradeOff?.suggested !== undefined) {
@@ -94,10 +102,10 @@ function timelineText({ timeline }: SimulationReport): string {
     .slice(0, 3)
     .map(({ atMs, requests, refused }) => `${instantText(atMs)} ${grouped(requests)} (${grouped(refused)} refused)`)
   return [
-    `Timeline from ${instantText(fromMs)}, ${exactDuration(steps * stepMs)} a character`,
+    `Timeline from ${instantText(fromMs)}, ${durationText(steps * stepMs)} a character`,
     `  admitted ${row(admitted)}`,
     `  refused  ${row(refused)}`,
-    `  busiest ${exactDuration(stepMs)}: ${named.join(', ')}`,
+    `  busiest ${durationText(stepMs)}: ${named.join(', ')}`,
     '',
   ].join('\n')
 }

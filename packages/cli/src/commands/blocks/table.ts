@@ -1,5 +1,5 @@
 import type { BlockEntry } from '@sluice/core'
-import { instantText, tableOf } from '../../program/table.js'
+import { instantText, tableOf } from '@sluice/core/internal'
 
 /** Blocks and bans for people. */
 export function blocksTable(entries: readonly BlockEntry[]): string {

@@ -1,4 +1,4 @@
-import { counted, grouped } from '../../program/words.js'
+import { counted, grouped } from '@sluice/core/internal'
 import { NotPermitted, Unreachable } from '../../redis/redis-failure.js'
 import { fieldsOf, Server } from '../../redis/server.js'
 import { nodeName } from '../../redis/target.js'

@@ -1,5 +1,5 @@
+import { counted, listed } from '@sluice/core/internal'
 import { UsageError } from '../../program/usage-error.js'
-import { counted, listed } from '../../program/words.js'
 import { Unreachable } from '../../redis/redis-failure.js'
 import { Server } from '../../redis/server.js'
 import { nodeName } from '../../redis/target.js'

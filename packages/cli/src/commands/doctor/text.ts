@@ -1,6 +1,5 @@
+import { counted, inLine } from '@sluice/core/internal'
 import type { Output } from '../../program/environment.js'
-import { inLine } from '../../program/terminal.js'
-import { counted } from '../../program/words.js'
 import type { Finding, Severity } from './finding.js'
 import { type DoctorReport, PROXIES } from './report.js'
 

@@ -1,4 +1,4 @@
-import { listed } from '../../program/words.js'
+import { listed } from '@sluice/core/internal'
 import type { Server } from '../../redis/server.js'
 import { type Finding, warning } from './finding.js'
 

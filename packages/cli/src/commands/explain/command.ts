@@ -1,8 +1,7 @@
+import { quoted, textOfFile } from '@sluice/core/internal'
 import { type Explanation, PoliciesError, policies, readDocument } from '@sluice/policies'
-import { textOfFile } from '../../documents/file.js'
 import { namesIn } from '../../documents/names.js'
 import type { Command } from '../../program/command.js'
-import { quoted } from '../../program/options.js'
 import { UsageError } from '../../program/usage-error.js'
 import { usable } from '../../redis/usable.js'
 
@@ -38,7 +37,7 @@ It asks no Redis.`,
   notes: 'Exit code: 0 explained, 1 the file is wrong, 2 wrong usage, or the file cannot be read.',
 
   async run(values, { stdout, stderr }, [file]) {
-    const text = textOfFile(file as string)
+    const text = textOfFile(file as string, UsageError)
     try {
       const { path = '/', method = 'GET', ip } = values
       const names = namesIn(readDocument(text))

@@ -1,7 +1,4 @@
-import { hasPermits, type UsedLimit } from '@sluice/core/internal'
-import { exactDuration, timeLeft } from '../../program/duration.js'
-import { tableOf } from '../../program/table.js'
-import { inLine } from '../../program/terminal.js'
+import { durationText, hasPermits, inLine, tableOf, timeLeft, type UsedLimit } from '@sluice/core/internal'
 import { blocksTable } from '../blocks/table.js'
 import { type Inspected, isNothing } from './inspected.js'
 
@@ -45,7 +42,7 @@ function limitsTable(limits: readonly UsedLimit[]): string {
 function limitText({ algorithm, limit, windowMs, calendar }: Omit<UsedLimit, 'policy'>): string {
   return hasPermits(algorithm)
     ? `${algorithm} ${limit}`
-    : `${algorithm} ${limit} per ${calendar ?? exactDuration(windowMs)}`
+    : `${algorithm} ${limit} per ${calendar ?? durationText(windowMs)}`
 }
 
 function unknownText(count: number): string {

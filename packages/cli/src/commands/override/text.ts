@@ -1,7 +1,5 @@
+import { durationText, inLine, instantText, tableOf } from '@sluice/core/internal'
 import type { LimitNumbers, PlannedOverride, SavedOverride } from '@sluice/policies'
-import { exactDuration } from '../../program/duration.js'
-import { instantText, tableOf } from '../../program/table.js'
-import { inLine } from '../../program/terminal.js'
 
 /** Overrides for people. */
 export function overridesTable(overrides: readonly SavedOverride[]): string {
@@ -35,5 +33,5 @@ export function planText({ policy, kind, value, until, before, changes, advice }
 }
 
 function textOf({ algorithm, limit, window }: LimitNumbers): string {
-  return `${algorithm} ${limit}${window === undefined ? '' : ` per ${typeof window === 'number' ? exactDuration(window) : window}`}`
+  return `${algorithm} ${limit}${window === undefined ? '' : ` per ${typeof window === 'number' ? durationText(window) : window}`}`
 }

@@ -1,8 +1,8 @@
 import cluster from 'node:cluster'
 import { setTimeout } from 'node:timers/promises'
 import type { Store } from '@sluice/core'
+import { durationText } from '@sluice/core/internal'
 import { type Policies, policies, type Resolvers } from '@sluice/policies'
-import { exactDuration } from '../../program/duration.js'
 import type { Environment, Output } from '../../program/environment.js'
 import { cannotIn, cannotInLimits, type Named } from '../../serve/cannot.js'
 import { CHANGES } from '../../serve/charges.js'
@@ -192,7 +192,7 @@ function originOf({ tls }: Pick<ServeSettings, 'tls'>, host: string, port: numbe
 function reportLeaving({ graceMs }: Pick<ServeSettings, 'graceMs'>, { stderr }: Environment): void {
   if (cluster.isWorker || graceMs === 0) return
   stderr.write(
-    `sluice: /readyz answers 503 for ${exactDuration(graceMs)}, then it ends; a second signal ends it at once\n`,
+    `sluice: /readyz answers 503 for ${durationText(graceMs)}, then it ends; a second signal ends it at once\n`,
   )
 }
 

@@ -1,16 +1,11 @@
 import { pathToFileURL } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
+import { bytes, quoted } from '@sluice/core/internal'
 import type { Resolvers } from '@sluice/policies'
+import type { SimulateOptions, SimulationReport } from '@sluice/simulate'
 import type { Command, CommandEnvironment, OptionValues } from '../../program/command.js'
-import { quoted } from '../../program/options.js'
 import { UsageError } from '../../program/usage-error.js'
-import { bytes } from '../../program/words.js'
-import { pageOf } from '../../simulate/report/html/page.js'
-import { withPseudonyms } from '../../simulate/report/pseudonyms.js'
-import { textOf } from '../../simulate/report/text.js'
-import { checkReportFile, writeReport } from '../../simulate/report/write-file.js'
-import type { SimulationReport } from '../../simulate/report.js'
-import { type SimulateOptions, simulatePlainly } from '../../simulate/simulate.js'
+import { checkReportFile, writeReport } from './write-file.js'
 
 const FINE = 0
 const REFUSES_GOOD = 1
@@ -87,6 +82,7 @@ before it refuses anyone. It asks no Redis, and sends nothing.`,
     if (html === '-') throw new UsageError('--html: expected a file')
     const inputs = [...files, ...INPUTS.flatMap((name) => linesOf(values, name) ?? [])]
     if (html !== undefined) await checkReportFile(html, inputs)
+    const { pageOf, textOf, withPseudonyms } = await import('@sluice/simulate')
     const report = await played(await optionsOf(values, files), environment)
     const shown = showsIdentities(values) ? report : withPseudonyms(report)
     if (html !== undefined) await writeReport(html, pageOf(shown), inputs)
@@ -100,7 +96,7 @@ function linesOf(values: OptionValues, name: string): readonly string[] | undefi
   return values[name] === undefined ? undefined : String(values[name]).split('\n')
 }
 
-async function optionsOf(values: OptionValues, files: readonly string[]): Promise<SimulateOptions> {
+async function optionsOf(values: OptionValues, logs: readonly string[]): Promise<SimulateOptions> {
   const text = (name: string) => (values[name] === undefined ? undefined : String(values[name]))
   const lines = (name: string) => linesOf(values, name)
   const document = text('document')
@@ -108,7 +104,7 @@ async function optionsOf(values: OptionValues, files: readonly string[]): Promis
   showsIdentities(values)
   const resolvers = text('resolvers')
   return {
-    files,
+    logs,
     document,
     against: text('against'),
     format: text('format'),
@@ -154,6 +150,7 @@ async function resolversIn(file: string): Promise<Resolvers> {
 
 /** Plays with a line of progress for people. The first signal ends reading, and the report is of what was read. */
 async function played(options: SimulateOptions, environment: CommandEnvironment): Promise<SimulationReport> {
+  const { simulate: play, SimulationError } = await import('@sluice/simulate')
   const { stderr, untilStopped } = environment
   const leaving = new AbortController()
   untilStopped?.().then(() => leaving.abort())
@@ -168,7 +165,9 @@ async function played(options: SimulateOptions, environment: CommandEnvironment)
     stderr.steer(`\r\u001b[K${bytes(read)}${share}`)
   }
   try {
-    return await simulatePlainly({ ...options, signal: leaving.signal, onProgress })
+    return await play({ ...options, identities: 'plain', signal: leaving.signal, onProgress })
+  } catch (error) {
+    throw error instanceof SimulationError ? new UsageError(error.message) : error
   } finally {
     if (shownAt > 0) stderr.steer('\r\u001b[K')
   }

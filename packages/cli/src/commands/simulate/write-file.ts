@@ -1,6 +1,5 @@
 import { lstat, open, stat } from 'node:fs/promises'
 import { replaceFile } from '@sluice/core/internal'
-import { PAGE_START } from './html/page.js'
 
 /** Reasons for people, by the codes of the file system. */
 const REASONS: Readonly<Record<string, string>> = {
@@ -67,6 +66,7 @@ export async function checkReportFile(file: string, inputs: readonly string[]): 
 
 /** Whether a file begins as reports do. One that cannot be read does not. */
 async function isReport(file: string): Promise<boolean> {
+  const { PAGE_START } = await import('@sluice/simulate')
   const start = Buffer.from(PAGE_START)
   try {
     const handle = await open(file)

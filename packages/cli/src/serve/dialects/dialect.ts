@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { TrustedProxies } from '../addresses.js'
+import type { TrustedProxies } from '@sluice/core/internal'
 import type { Named } from '../cannot.js'
 import type { Decide } from '../decider.js'
 import type { DecidedBy } from '../decision.js'

@@ -1,8 +1,8 @@
 import { Worker } from 'node:worker_threads'
-import { UsageError } from '../../../program/usage-error.js'
 import type { LogFormat } from '../../formats/format.js'
 import { FORMATS, formatOf } from '../../formats/index.js'
 import type { LogRecord } from '../../record.js'
+import { SimulationError } from '../../simulation-error.js'
 import type { LogsInOrder, ReadCounts } from '../open-logs.js'
 import { type PackedRecords, type ReaderOf, unpack } from './packed.js'
 import { WORKER } from './worker.generated.js'
@@ -30,7 +30,7 @@ const MEMORY = { maxYoungGenerationSizeMb: 8 }
 /**
  * As `openLogs`, in a thread of its own: one core reads while another plays.
  *
- * @throws UsageError
+ * @throws SimulationError
  */
 export async function openApart(logs: LogsToRead, signal: AbortSignal | undefined): Promise<LogsInOrder> {
   // As text, so that no bundler has to find another file. Without the process's own flags, which may load whole programs.
@@ -61,7 +61,7 @@ class Thread {
     this.#worker = worker
     worker.on('message', (message: FromThread) => {
       if (message.kind !== 'failed') this.#messages.push(message)
-      else this.#error = message.isOfUser ? new UsageError(message.message) : new Error(message.message)
+      else this.#error = message.isOfUser ? new SimulationError(message.message) : new Error(message.message)
       this.#arrived?.()
     })
     const fail = (error: Error) => {
@@ -72,7 +72,7 @@ class Thread {
     worker.once('exit', () => fail(new Error('the thread that reads the logs has ended')))
   }
 
-  /** @throws UsageError the error of the thread, behind what came before it */
+  /** @throws SimulationError the error of the thread, behind what came before it */
   async next(): Promise<FromThread> {
     for (;;) {
       const message = this.#messages.shift()

@@ -4,8 +4,8 @@ import { createReadStream, fstatSync } from 'node:fs'
 import { Socket } from 'node:net'
 import type { Readable } from 'node:stream'
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads'
-import { UsageError } from '../../../program/usage-error.js'
 import { formatOf } from '../../formats/index.js'
+import { SimulationError } from '../../simulation-error.js'
 import { openLogs } from '../open-logs.js'
 import type { FromThread, LogsToRead, ToThread } from './open-apart.js'
 import { pack } from './packed.js'
@@ -52,5 +52,5 @@ function send(message: FromThread, transfer: ArrayBuffer[] = []): void {
 }
 
 read(workerData as LogsToRead)
-  .catch((error: Error) => send({ kind: 'failed', message: error.message, isOfUser: error instanceof UsageError }))
+  .catch((error: Error) => send({ kind: 'failed', message: error.message, isOfUser: error instanceof SimulationError }))
   .finally(() => port.close())

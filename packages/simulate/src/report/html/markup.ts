@@ -1,4 +1,4 @@
-import { inLine } from '../../../program/terminal.js'
+import { inLine } from '@sluice/core/internal'
 
 /** Text that is HTML or SVG. Everything else is escaped before it becomes a part of it. */
 export class Markup {

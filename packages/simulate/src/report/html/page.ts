@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { grouped, percent } from '../../../program/words.js'
+import { grouped, percent } from '@sluice/core/internal'
 import type { SimulationReport, Timeline } from '../../report.js'
 import { jsonMarkup, Markup, markup } from './markup.js'
 import { timelinePlot } from './plot/timeline.js'

@@ -1,6 +1,4 @@
-import { timeLeft } from '../../../program/duration.js'
-import { instantText } from '../../../program/table.js'
-import { grouped } from '../../../program/words.js'
+import { grouped, instantText, timeLeft } from '@sluice/core/internal'
 import type { Interval } from '../../report.js'
 
 /** `1,234`, or `1,200–1,300` where the log's clock is coarse. */

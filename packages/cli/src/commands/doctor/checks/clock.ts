@@ -1,4 +1,4 @@
-import { ms } from '../../../program/words.js'
+import { ms } from '@sluice/core/internal'
 import type { Check } from '../check.js'
 import { type CheckResult, ok, warning } from '../finding.js'
 import { roundTrips } from '../round-trips.js'

@@ -1,4 +1,4 @@
-import { counted, grouped } from '../../../program/words.js'
+import { counted, grouped } from '@sluice/core/internal'
 import { infoCheck } from '../check.js'
 import { ok, warning } from '../finding.js'
 

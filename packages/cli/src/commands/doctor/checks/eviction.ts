@@ -1,4 +1,4 @@
-import { bytes, counted } from '../../../program/words.js'
+import { bytes, counted } from '@sluice/core/internal'
 import { infoCheck } from '../check.js'
 import { type CheckResult, error, ok, warning } from '../finding.js'
 

@@ -1,4 +1,4 @@
-import { listed } from '../../../program/words.js'
+import { listed } from '@sluice/core/internal'
 import { NotPermitted } from '../../../redis/redis-failure.js'
 import type { Server } from '../../../redis/server.js'
 import type { Check } from '../check.js'

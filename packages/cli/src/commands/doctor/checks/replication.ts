@@ -1,4 +1,4 @@
-import { counted } from '../../../program/words.js'
+import { counted } from '@sluice/core/internal'
 import { nodeName } from '../../../redis/target.js'
 import { infoCheck } from '../check.js'
 import { type CheckResult, error, ok, warning } from '../finding.js'

@@ -1,4 +1,4 @@
-import { bytes, counted, grouped, listed } from '../../../program/words.js'
+import { bytes, counted, grouped, listed } from '@sluice/core/internal'
 import { type CheckResult, ok, warning } from '../finding.js'
 import type { DoctorOptions } from '../options.js'
 import { KEY_LAYOUT } from '../store-needs.js'

@@ -1,4 +1,4 @@
-import { grouped } from '../../../../program/words.js'
+import { grouped } from '@sluice/core/internal'
 import type { LimitReport } from '../../../report.js'
 import { type Markup, markup } from '../markup.js'
 import { down, plot, pointsOf } from './plot.js'

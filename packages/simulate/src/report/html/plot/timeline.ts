@@ -1,4 +1,4 @@
-import { percent } from '../../../../program/words.js'
+import { percent } from '@sluice/core/internal'
 import type { Timeline } from '../../../report.js'
 import { type Markup, markup } from '../markup.js'
 import { spanText, timeText } from '../words.js'

@@ -1,4 +1,4 @@
-import { grouped, percent } from '../../../../program/words.js'
+import { grouped, percent } from '@sluice/core/internal'
 import type { TradeOff } from '../../../report.js'
 import { type Markup, markup } from '../markup.js'
 import { along, besideText, down, plot, pointsOf } from './plot.js'

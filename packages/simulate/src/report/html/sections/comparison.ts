@@ -1,4 +1,4 @@
-import { counted, percent } from '../../../../program/words.js'
+import { counted, percent } from '@sluice/core/internal'
 import type { Comparison } from '../../../report.js'
 import { type Markup, markup } from '../markup.js'
 import { clientsTable } from './clients.js'

@@ -1,5 +1,5 @@
 import { basename } from 'node:path'
-import { counted, grouped, listed, percent } from '../../../../program/words.js'
+import { counted, grouped, listed, percent } from '@sluice/core/internal'
 import type { Counts, SimulationReport } from '../../../report.js'
 import { type Markup, markup } from '../markup.js'
 import { figures } from '../table.js'

@@ -1,5 +1,4 @@
-import { exactDuration } from '../../../../program/duration.js'
-import { counted, grouped, percent } from '../../../../program/words.js'
+import { counted, durationText, grouped, percent } from '@sluice/core/internal'
 import type { LimitReport, PolicyReport, TradeOff } from '../../../report.js'
 import { type Markup, markup } from '../markup.js'
 import { rankPlot, ranksToName } from '../plot/rank.js'
@@ -47,7 +46,7 @@ interface Place {
 
 function limitSection(limit: LimitReport, place: Place): Markup {
   const { name, algorithm, unit, windowMs, calendar, rank, tradeOff } = limit
-  const window = calendar === undefined ? exactDuration(windowMs) : `a ${calendar}`
+  const window = calendar === undefined ? durationText(windowMs) : `a ${calendar}`
   const isPlotted = rank !== undefined || tradeOff !== undefined
   return markup`<h3>Limit ${name}</h3>
 <p>${grouped(limit.limit)} ${unit} in ${window}, ${algorithm}. It had no room in ${intervalText(limit.refused)} refusals. ${headroomText(limit, place)}</p>

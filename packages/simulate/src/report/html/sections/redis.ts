@@ -1,4 +1,4 @@
-import { bytes, grouped } from '../../../../program/words.js'
+import { bytes, grouped } from '@sluice/core/internal'
 import type { RedisCost } from '../../../report.js'
 import { type Markup, markup } from '../markup.js'
 import { figures, table } from '../table.js'

@@ -10,11 +10,11 @@ import {
   STORE_WARNINGS,
 } from '@sluice/core/internal'
 import { BANS, type StoreResult, type StrikeResult } from '@sluice/core/store'
-import type { Figures } from '../figures/figures.js'
-import type { LogRecord } from '../record.js'
-import { LogTime, settled } from './log-time.js'
-import type { Matcher } from './match-by-path.js'
-import type { RecordContext } from './record-context.js'
+import type { Figures } from './figures/figures.js'
+import type { LogRecord } from './record.js'
+import { LogTime, settled } from './replay/log-time.js'
+import type { Matcher } from './replay/match-by-path.js'
+import type { RecordContext } from './replay/record-context.js'
 
 type Parts = Parameters<PassOne<LogRecord>>[0]
 type Guard = (context: RecordContext) => Outcome | Promise<Outcome>
