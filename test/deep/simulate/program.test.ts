@@ -1,11 +1,11 @@
 // Deep: replays logs against live servers.
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync, rmSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { generateLog } from '../../../bench/lib/log-lines.js'
-import { filesOf } from '../../cli/simulate/support.js'
+import { filesOf } from '../../simulate/support.js'
 import { ensureBuilt } from '../../support/built-core.js'
 
 const BIN = fileURLToPath(new URL('../../../packages/cli/bin/sluice.cjs', import.meta.url))
@@ -46,6 +46,7 @@ test('Ctrl-C ends the reading of a pipe that is silent, with the report and the 
   timeout: 120_000,
 }, async () => {
   const files = given()
+  rmSync(files['report.html'])
   const args = [BIN, 'simulate', '-', '--document', files['policies.json'], '--html', files['report.html']]
   const program = spawn(process.execPath, args, { stdio: ['pipe', 'pipe', 'inherit'] })
   onTestFinished(() => void program.kill('SIGKILL'))
