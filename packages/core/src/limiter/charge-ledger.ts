@@ -194,7 +194,7 @@ export class ChargeLedger {
   async #change(store: Store, kept: StoreRequest): Promise<ChargeOutcome | undefined> {
     // Only more units open a window, which is of the present.
     const request = kept.op === DEBIT ? { ...kept, plan: keptPlanNow(kept.plan, store) } : kept
-    const { outcome } = await this.#decideOn(store, request)
+    const { outcome } = await this.#changeOn(store, request)
     if (outcome !== 'done') return outcome
     activeCounter()?.changedCharge(request)
     if (request.op === REFUND || request.op === RELEASE) this.#onRoom(request)
@@ -264,7 +264,7 @@ export class ChargeLedger {
   async #send({ by, result }: Decision, request: StoreRequest): Promise<boolean> {
     const store = by.store as Store
     try {
-      await this.#decideOn(store, { ...request, charge: result, keep: undefined })
+      await this.#changeOn(store, { ...request, charge: result, keep: undefined })
       activeCounter()?.changedCharge(request)
       return true
     } catch (error) {
@@ -273,7 +273,7 @@ export class ChargeLedger {
     }
   }
 
-  async #decideOn(store: Store, request: StoreRequest): Promise<StoreResult> {
+  async #changeOn(store: Store, request: StoreRequest): Promise<StoreResult> {
     const decided = store.decide(request)
     // A store that decides synchronously is in this process and has no outages, so its results are not recorded.
     if (!(decided instanceof Promise)) return decided

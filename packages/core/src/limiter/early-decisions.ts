@@ -12,9 +12,9 @@ export interface EarlyDecisions<Subject> {
   /** The names of what refuses, for our own packages. */
   readonly denying: readonly string[]
   /** Undefined if the limits decide. */
-  decide(subject: Subject, context: HttpContext<Subject>): Verdict | undefined
+  match(subject: Subject, context: HttpContext<Subject>): Verdict | undefined
   /** The same for an identity that is given by hand: functions of requests are not called. */
-  decideGiven(given: Given): Verdict | undefined
+  matchGiven(given: Given): Verdict | undefined
   /** Warns about a block of an identity that is admitted all the same. */
   adviseOnBlock(given: Given): void
 }

@@ -177,13 +177,13 @@ export class Engine<Subject> {
     request.fresh = options.fresh === true
     request.turn = options.turn
     if (usedOp !== PEEK) for (const complete of this.#completing) complete(request, policy, options)
-    const verdict = this.#decideOn(request, this.#decidedBy(policy, priority, reserved))
+    const verdict = this.#run(request, this.#basisOf(policy, priority, reserved))
     const isStrike = request.strike !== undefined && this.emitter.hasStrikeListeners
     return isStrike ? this.#emitStrike(request, verdict) : verdict
   }
 
-  #decideOn(request: StoreRequest, by: DecidedBy): MaybePromise<Verdict> {
-    return isWatched() && this.emitter.isMeasured ? this.#measure(request, by) : this.#decideByStore(request, by)
+  #run(request: StoreRequest, by: DecidedBy): MaybePromise<Verdict> {
+    return isWatched() && this.emitter.isMeasured ? this.#measure(request, by) : this.#runOnStore(request, by)
   }
 
   /** A separate method, because it makes a closure: V8 would allocate for that in each call of `decide`. */
@@ -195,7 +195,7 @@ export class Engine<Subject> {
   }
 
   /** The properties of a decision beside its request and result. */
-  #decidedBy(policy: Policy<never> | undefined, priority: number, reserved: readonly number[] | undefined): DecidedBy {
+  #basisOf(policy: Policy<never> | undefined, priority: number, reserved: readonly number[] | undefined): DecidedBy {
     const { charges, store } = this
     const by = this.#by
     // Another engine of the limiter may have counted a reset.
@@ -232,12 +232,12 @@ export class Engine<Subject> {
     const plan = planNow(wholeOf(request.plan), this.store)
     const { policy, priority } = decided
     const reserved = plan.reserves && reservedFor(plan, plan.reserves, priority)
-    const by = { ...this.#decidedBy(policy, priority, reserved), isOfResponse: true as const }
+    const by = { ...this.#basisOf(policy, priority, reserved), isOfResponse: true as const }
     // Not measured: most of these decisions send no event.
-    if (!reserved) return this.#decideByStore({ ...requestOf(op, plan, identities, costs), fresh: true }, by)
+    if (!reserved) return this.#runOnStore({ ...requestOf(op, plan, identities, costs), fresh: true }, by)
     const consume = (units: readonly number[]) => {
       const needs = withReserved(units, units, reserved)
-      return this.#decideByStore({ ...requestOf(CONSUME, plan, identities, units), needs, fresh: true }, by)
+      return this.#runOnStore({ ...requestOf(CONSUME, plan, identities, units), needs, fresh: true }, by)
     }
     return whenKnown(consume(costs), (verdict) => {
       if (verdict.allowed || op === CONSUME) return verdict
@@ -285,40 +285,40 @@ export class Engine<Subject> {
     if (isWatched()) this.emitter.decided(verdict, isRefused, context)
   }
 
-  /** Measures the duration of `#decideByStore`. */
+  /** Measures the duration of `#runOnStore`. */
   #measure(request: StoreRequest, by: DecidedBy): Verdict | Promise<Verdict> {
     const took = { ms: 0 }
     const began = performance.now()
-    return whenKnown(this.#decideByStore(request, { ...by, took }), (verdict) => {
+    return whenKnown(this.#runOnStore(request, { ...by, took }), (verdict) => {
       took.ms = performance.now() - began
       return verdict
     })
   }
 
-  #decideByStore(request: StoreRequest, by: DecidedBy): Verdict | Promise<Verdict> {
+  #runOnStore(request: StoreRequest, by: DecidedBy): Verdict | Promise<Verdict> {
     let result: StoreResult | Promise<StoreResult>
     try {
       result = this.store.decide(request)
     } catch (error) {
-      return this.#decideWithout(request, by, error)
+      return this.#runWithoutStore(request, by, error)
     }
     if (!(result instanceof Promise)) return verdictOf(decisionOn(request, result, by))
-    return this.#decideLater(request, result, by)
+    return this.#whenReplied(request, result, by)
   }
 
-  #decideLater(request: StoreRequest, result: Promise<StoreResult>, by: DecidedBy): Promise<Verdict> {
+  #whenReplied(request: StoreRequest, result: Promise<StoreResult>, by: DecidedBy): Promise<Verdict> {
     this.#isStoreAsync = true
     return result.then(
       (late) => {
         this.#fallback.record(request, late)
         return verdictOf(decisionOn(request, late, by))
       },
-      (error) => this.#decideWithout(request, by, error),
+      (error) => this.#runWithoutStore(request, by, error),
     )
   }
 
   /** The verdict when the store could not decide. */
-  #decideWithout(request: StoreRequest, by: DecidedBy, error: unknown): Verdict {
+  #runWithoutStore(request: StoreRequest, by: DecidedBy, error: unknown): Verdict {
     if (isUnavailable(error)) return this.#fallback.decide(request, by)
     throw error
   }

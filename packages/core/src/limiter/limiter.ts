@@ -113,7 +113,7 @@ export class BasicLimiter<Subject> {
       subjects: this.#subjects,
       engine: this.#engine,
       early: this.#early,
-      decideEarly: (subject) => this.#decideEarly(subject),
+      decideEarly: (subject) => this.#verdictBeforeLimits(subject),
       announce: (subject, verdict) => this.#announce(subject, verdict),
     }
   }
@@ -278,12 +278,12 @@ export class BasicLimiter<Subject> {
     return decisions
   }
 
-  #decideEarly(subject: Subject): Verdict | undefined {
+  #verdictBeforeLimits(subject: Subject): Verdict | undefined {
     const early = this.#early
     if (!early) return undefined
     return this.#subjects.namesIdentity(subject)
-      ? early.decideGiven(this.#subjects.given(subject))
-      : early.decide(subject, undefined as never)
+      ? early.matchGiven(this.#subjects.given(subject))
+      : early.match(subject, undefined as never)
   }
 
   /** Passes a verdict to listeners and `onVerdict`. */
@@ -306,7 +306,7 @@ export class BasicLimiter<Subject> {
   #decide(subject: Subject, options: CostOptions, op: Op | undefined): Verdict | Promise<Verdict> {
     const { cost = 1, tier, priority } = options
     const units = cost === 1 ? cost : checkedCost(this.#engine.policy, cost)
-    const early = this.#early && this.#decideFirst(this.#early, subject, options, op)
+    const early = this.#early && this.#beforeLimits(this.#early, subject, options, op)
     if (early) return early
     // Read at once: the caller may change them while a key is awaited.
     const own = decisionOptions(options)
@@ -316,13 +316,13 @@ export class BasicLimiter<Subject> {
   }
 
   /** The verdict of what decides before the limits, or undefined if nothing does. */
-  #decideFirst(
+  #beforeLimits(
     { pending }: EarlyDecisions<Subject>,
     subject: Subject,
     options: CostOptions,
     op: Op | undefined,
   ): MaybePromise<Verdict> | undefined {
-    return pending ? pending.then(() => this.#decide(subject, options, op)) : this.#decideEarly(subject)
+    return pending ? pending.then(() => this.#decide(subject, options, op)) : this.#verdictBeforeLimits(subject)
   }
 }
 

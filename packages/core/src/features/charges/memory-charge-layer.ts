@@ -17,10 +17,10 @@ export class MemoryChargeLayer implements MemoryLayer {
   }
 
   decide(request: StoreRequest, now: number): StoreResult {
-    return request.keep ? this.#decideKept(request, now) : this.#next.decide(request, now)
+    return request.keep ? this.#chargeKept(request, now) : this.#next.decide(request, now)
   }
 
-  #decideKept(request: StoreRequest, now: number): StoreResult {
+  #chargeKept(request: StoreRequest, now: number): StoreResult {
     const { op } = request
     if (isDecision(op)) {
       const result = this.#next.decide({ ...request, keep: undefined }, now)

@@ -103,11 +103,11 @@ export class Leases implements Layer {
     this.#end(pool)
     const cost = request.costs[0] as number
     const units = cost === 0 ? 0 : pool.unitsFor(cost, cost, this.#clock)
-    if (units === cost) return this.#decidePlainly(pool, request)
+    if (units === cost) return this.#passOn(pool, request)
     return new Promise((resolve, reject) => this.#refill(pool, [{ request, resolve, reject }], units))
   }
 
-  #decidePlainly(pool: Pool, request: StoreRequest): StoreResult | Promise<StoreResult> {
+  #passOn(pool: Pool, request: StoreRequest): StoreResult | Promise<StoreResult> {
     return whenKnown(this.#next.decide(request), (result) => {
       pool.observe(request, result)
       if (result.allowed) pool.admitted += request.costs[0] as number
@@ -173,7 +173,7 @@ export class Leases implements Layer {
   #serveEach(pool: Pool, waiting: readonly Waiting[]): void {
     for (const { request, resolve } of waiting) {
       // A thrown error rejects.
-      resolve(new Promise((decided) => decided(this.#decidePlainly(pool, request))))
+      resolve(new Promise((decided) => decided(this.#passOn(pool, request))))
     }
   }
 

@@ -119,7 +119,7 @@ export class ListStep {
   }
 
   /** Undefined if no list has it. */
-  decide(subject: ListSubject): Listed | undefined {
+  match(subject: ListSubject): Listed | undefined {
     const versions = this.#sumOfVersions()
     if (versions !== this.#versions) {
       this.#versions = versions

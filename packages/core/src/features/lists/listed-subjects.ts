@@ -91,7 +91,7 @@ export class ListedSubjects<Subject> {
   }
 
   /** Undefined if no list matches the argument. */
-  decide(subject: Subject, context: HttpContext<Subject>): Verdict | undefined {
+  match(subject: Subject, context: HttpContext<Subject>): Verdict | undefined {
     return this.#verdict({
       valueOf: (kind) => this.#reader.read(kind, subject, context),
       ask: (predicate: ListPredicate<never>) => predicate(subject as never, context as never),
@@ -101,7 +101,7 @@ export class ListedSubjects<Subject> {
   }
 
   /** The same for an identity that is given by hand: functions of requests are not called. */
-  decideGiven(given: Given): Verdict | undefined {
+  matchGiven(given: Given): Verdict | undefined {
     return this.#verdict({
       valueOf: (kind) => this.#reader.readGiven(kind, given),
       ask: undefined,
@@ -111,7 +111,7 @@ export class ListedSubjects<Subject> {
 
   /** Warns about a block that has no effect, as an allow list admits the identity. */
   adviseOnBlock(given: Given): void {
-    const list = this.decideGiven(given)?.list
+    const list = this.matchGiven(given)?.list
     if (list?.effect !== 'allow') return
     this.#warnings.emit(
       'SLUICE_BLOCK_ALLOWED',
@@ -121,7 +121,7 @@ export class ListedSubjects<Subject> {
   }
 
   #verdict(subject: ListSubject): Verdict | undefined {
-    const listed = this.#step.decide(subject)
+    const listed = this.#step.match(subject)
     if (!listed) return undefined
     const { identity, report } = listed
     const address = identity ? undefined : subject.valueOf('ip')

@@ -23,7 +23,7 @@ function checkLists<Request>(listed: ListedSubjects<Request>, handleInvalid: Han
     if (pending) return pending.then(() => check(request))
     let verdict: Verdict | undefined
     try {
-      verdict = listed.decide(context.request, context)
+      verdict = listed.match(context.request, context)
     } catch (error) {
       return handleInvalid(error, request.units, context)
     }

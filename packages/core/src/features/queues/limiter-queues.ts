@@ -89,7 +89,7 @@ export class LimiterQueues<Subject> {
         return needed.op === PEEK
       },
       resolve: resolveNow,
-      decide: (turn, queue = 0) => {
+      attempt: (turn, queue = 0) => {
         const before = needed
         return whenKnown(resolveNow(), (known) => {
           // A turn is one of a queue of the limits that were in force.

@@ -143,7 +143,7 @@ async function isDecidedEarly<Request>(
   context: HttpContext<Request>,
 ): Promise<boolean> {
   await early?.pending
-  return early?.decide(context.request, context) !== undefined
+  return early?.match(context.request, context) !== undefined
 }
 
 /** A request that waits by some policies. */

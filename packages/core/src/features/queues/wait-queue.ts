@@ -152,12 +152,12 @@ export class WaitQueues {
   }
 
   /** Requests a decision for the first of a queue. */
-  async decide(waiter: Waiter, id: string, queue: FairQueue, turn: Turn): Promise<Verdict> {
-    if (!waiter.reportOf || waiter.isPeek) return waiter.decide()
+  async attempt(waiter: Waiter, id: string, queue: FairQueue, turn: Turn): Promise<Verdict> {
+    if (!waiter.reportOf || waiter.isPeek) return waiter.attempt()
     const head = this.#shared.headTurn(queue, turn)
     const finish = this.#shared.begin(id, head)
     try {
-      const verdict = await waiter.decide(head, waiter.queues.indexOf(id))
+      const verdict = await waiter.attempt(head, waiter.queues.indexOf(id))
       finish(verdict.kind === 'decided' ? verdict.allowed : undefined)
       return verdict
     } catch (error) {

@@ -39,7 +39,7 @@ export const WAIT = {
 
 /**
  * The functions and data of a waiting request that the wait queues need. The data are those of the limits that were in force at
- * the last `resolve`, `decide` or `peek`.
+ * the last `resolve`, `attempt` or `peek`.
  */
 export interface Waiter {
   /** The queue of each limit, in the order of a verdict's reports. Equal limits of equal keys share a queue. */
@@ -53,7 +53,7 @@ export interface Waiter {
   /** Resolves the limits in force. */
   resolve(): MaybePromise<unknown>
   /** `turn` and `queue`: the turn and the number of its queue, where requests wait for their turn across processes. */
-  decide(turn?: HeadTurn, queue?: number): Verdict | Promise<Verdict>
+  attempt(turn?: HeadTurn, queue?: number): Verdict | Promise<Verdict>
   /** Changes nothing. `units`: how many of the limit of one queue, by its number, in place of the request's cost. */
   peek(queue?: number, units?: number): Verdict | Promise<Verdict>
   /** The report of a queue, by its number, to other processes; undefined if they need none. */

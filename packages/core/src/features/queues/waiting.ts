@@ -101,7 +101,7 @@ export class Waiting {
           const pending = this.#queues.begin(queues)
           let verdict: Verdict
           try {
-            verdict = this.#refusal ?? (await this.#queues.decide(this.#waiter, this.#id, queue, turn))
+            verdict = this.#refusal ?? (await this.#queues.attempt(this.#waiter, this.#id, queue, turn))
           } finally {
             this.#queues.end(queues, pending)
           }

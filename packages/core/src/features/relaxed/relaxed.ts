@@ -78,8 +78,8 @@ export class Relaxed implements Layer {
         if (cause) throw cause
       }
     }
-    if (isOpen) return this.#decideHere(request, counts as Count[])
-    return this.#newerThanDropped(request, this.#decideByRedis(request, counts))
+    if (isOpen) return this.#countHere(request, counts as Count[])
+    return this.#newerThanDropped(request, this.#passOn(request, counts))
   }
 
   change(what: Change): undefined {
@@ -117,7 +117,7 @@ export class Relaxed implements Layer {
       return count?.observed ? count : this.#dropped.find(table.policy, table.cell.id, identity)
     })
     if (counts.some((count) => !count)) return undefined
-    return this.#decideHere({ ...request, op: PEEK }, counts as Count[]) as StoreResult
+    return this.#countHere({ ...request, op: PEEK }, counts as Count[]) as StoreResult
   }
 
   /** Sends unsent charges to Redis. */
@@ -129,7 +129,7 @@ export class Relaxed implements Layer {
     this.#numbers = 0
   }
 
-  #decideHere(request: StoreRequest, counts: readonly Count[]): StoreResult | Promise<StoreResult> {
+  #countHere(request: StoreRequest, counts: readonly Count[]): StoreResult | Promise<StoreResult> {
     const { op, costs, needs = costs } = request
     const at = performance.now()
     let allowed = true
@@ -157,7 +157,7 @@ export class Relaxed implements Layer {
   }
 
   /** Lets Redis decide, after it has received the charges made here. */
-  #decideByRedis(request: StoreRequest, known: readonly (Count | undefined)[]): StoreResult | Promise<StoreResult> {
+  #passOn(request: StoreRequest, known: readonly (Count | undefined)[]): StoreResult | Promise<StoreResult> {
     const { op, plan, identities, costs } = request
     if (op === PEEK) {
       for (const count of known) if (count?.local.hasUnsent) this.#exchanges.now(count)

@@ -41,10 +41,13 @@ export class Decider<Request> {
   ): MaybePromise<Verdict | undefined> {
     const options = this.#by.optionsFor(context)
     const cost = requestCost(choice, units)
-    return whenKnown(this.#resolve(context, choice), (resolved) => resolved && this.#decideOn(resolved, cost, options))
+    return whenKnown(
+      this.#resolve(context, choice),
+      (resolved) => resolved && this.#decideInTurn(resolved, cost, options),
+    )
   }
 
-  #decideOn(resolved: Resolved<Request>, cost: Cost, options: DecisionOptions): Verdict | Promise<Verdict> {
+  #decideInTurn(resolved: Resolved<Request>, cost: Cost, options: DecisionOptions): Verdict | Promise<Verdict> {
     const engine = this.#engine
     if (!this.#by.waits?.areBefore(resolved, cost)) return engine.decide(resolved, cost, options)
     // Waiting requests are first: any room belongs to them.

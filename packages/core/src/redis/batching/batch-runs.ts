@@ -92,7 +92,7 @@ export class BatchRuns {
         this.#run(batch, again)
         return
       }
-      this.#resolve(batch, results, strikesApart)
+      this.#deliver(batch, results, strikesApart)
     } catch (error) {
       this.#failed(batch, error as Error)
       return
@@ -111,7 +111,7 @@ export class BatchRuns {
     this.inFlight.sent(batch)
     if (node !== undefined) crossSlots?.note(node, false)
     else if (isTryAgain(error)) {
-      this.#decideEach(batch)
+      this.#runEach(batch)
       return
     }
     breaker.failed(slot, error, probeKey(prefix, entries[0]?.request.identities[0]))
@@ -120,7 +120,7 @@ export class BatchRuns {
   }
 
   /** Nothing was decided: the slot is migrating, and only some of the keys are here. Decides each request by itself. */
-  #decideEach(batch: Batch): void {
+  #runEach(batch: Batch): void {
     const { entries, slot, sentAt } = batch
     const { connection, prefix, clock, texts, breaker } = this.#options
     breaker.succeeded(slot)
@@ -138,7 +138,7 @@ export class BatchRuns {
     Promise.all(decisions).then(() => this.inFlight.end(batch))
   }
 
-  #resolve(batch: Batch, results: ResultReader, strikesApart: boolean): void {
+  #deliver(batch: Batch, results: ResultReader, strikesApart: boolean): void {
     const { groups, node, entries, slot, sentAt } = batch
     const read = this.#read(batch, results)
     const { crossSlots } = this.#options

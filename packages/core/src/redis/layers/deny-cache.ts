@@ -138,7 +138,7 @@ export class DenyCache implements Layer {
     const { op, plan, identities } = request
     if (op === CONSUME && !request.fresh) {
       return (
-        this.#find(request) ?? (this.#isInParts(request) ? this.#decideInParts(request) : this.#next.decide(request))
+        this.#find(request) ?? (this.#isInParts(request) ? this.#passOnInParts(request) : this.#next.decide(request))
       )
     }
     const result = this.#next.decide(request)
@@ -158,7 +158,7 @@ export class DenyCache implements Layer {
     return this.#isCluster && identities.length > 1
   }
 
-  async #decideInParts(request: StoreRequest): Promise<StoreResult> {
+  async #passOnInParts(request: StoreRequest): Promise<StoreResult> {
     const { identities } = request
     const sentAt = performance.now()
     const before = this.#mark(identities).map(({ changes }) => changes)

@@ -57,7 +57,7 @@ export class KnownBlocks implements Layer {
     if (this.#isConfirmed(request, entry)) return this.#refused(entry, 'deny-cache')
     return slots.causeFor(request.identities)
       ? this.#refused(entry, 'mirror')
-      : this.#confirming.note(this.#decideByRedis(request))
+      : this.#confirming.note(this.#passOn(request))
   }
 
   onResult({ plan, identities }: StoreRequest, result: StoreResult, _slot: number, sentAt: number): void {
@@ -76,7 +76,7 @@ export class KnownBlocks implements Layer {
     await this.#confirming.over()
   }
 
-  async #decideByRedis(request: StoreRequest): Promise<StoreResult> {
+  async #passOn(request: StoreRequest): Promise<StoreResult> {
     const at = this.#now()
     const still = await confirmedBlock(this.#options, request)
     if (!still) return this.#next.decide(request)

@@ -33,7 +33,7 @@ export class Slots implements Layer {
   decide(request: StoreRequest): Promise<StoreResult> {
     const { slots, breaker } = this.#options
     const { identities } = request
-    if (slots.isCluster && identities.length > 1) return this.#decideOnSlots(request, slots.ofAll(identities))
+    if (slots.isCluster && identities.length > 1) return this.#splitOver(request, slots.ofAll(identities))
     const slot = slots.of(identities[0] as string)
     const cause = breaker.causeFor(slot)
     if (cause) throw cause
@@ -52,7 +52,7 @@ export class Slots implements Layer {
     await Promise.allSettled(this.#permits.takeAll().map(async (release) => this.decide(release)))
   }
 
-  #decideOnSlots(request: StoreRequest, slots: readonly number[]): Promise<StoreResult> {
+  #splitOver(request: StoreRequest, slots: readonly number[]): Promise<StoreResult> {
     const { breaker, crossSlots, waiters } = this.#options
     // Checked before any part is charged, as all parts would have to be refunded.
     for (const slot of slots) {
@@ -60,7 +60,7 @@ export class Slots implements Layer {
       if (cause) throw cause
     }
     if (isOne(slots)) return this.#next.decide(request, slots[0] as number)
-    const bySlot = () => this.#decideBySlot(request, slots)
+    const bySlot = () => this.#runBySlot(request, slots)
     const isTogether =
       request.op < REFUND &&
       !request.keep &&
@@ -70,7 +70,7 @@ export class Slots implements Layer {
     return this.#across.note(isTogether ? this.#next.decide(request, slots[0] as number, bySlot) : bySlot())
   }
 
-  async #decideBySlot(request: StoreRequest, slots: readonly number[]): Promise<StoreResult> {
+  async #runBySlot(request: StoreRequest, slots: readonly number[]): Promise<StoreResult> {
     const { strike } = request
     const unstruck = { ...request, strike: undefined }
     const result = await decideAcrossSlots(unstruck, slots, (part, slot) => this.#next.decide(part, slot))
