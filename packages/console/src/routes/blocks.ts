@@ -1,7 +1,7 @@
-import type { BlockEntry, Duration, Store } from '@sluice/core'
-import { BANS } from '@sluice/core/store'
-import { makeChange } from '../changes.js'
-import { byKind, containsAddress, type GivenIdentity, IDENTITY, textOf } from '../identity/identity.js'
+import type { Duration, Store } from '@sluice/core'
+import { blockBy, type RecordedBlocks, unblockBy } from '@sluice/core/internal'
+import { BANS, CHANGES } from '@sluice/core/store'
+import { byKind, containsAddress, type GivenIdentity, IDENTITY } from '../identity/identity.js'
 import { Problem } from '../problem.js'
 import { object, PAGE, type PageBody, POLICY, route } from './route.js'
 
@@ -33,7 +33,7 @@ export const BLOCKS = [
     }),
     answer: 'Entries, and the cursor of the next page. A page may have no entries before the last one.',
     async run({ console: { store }, body: { bans, ...query } }) {
-      const { entries, ...rest } = await blocksIn(store).list(query)
+      const { entries, ...rest } = await blocksIn(store).blocks.list(query)
       return { ...rest, entries: bans ? entries.filter(({ ban }) => ban !== undefined) : entries }
     },
   }),
@@ -66,19 +66,8 @@ export const BLOCKS = [
       const scope = policy === undefined ? {} : { policy }
       const blocks = blocksIn(store)
       askFirst(containsAddress(identity, ip), confirmed)
-      const before = await blocks.get(identity, scope)
-      const change = {
-        by: operator.name,
-        action: 'block',
-        identity: textOf(identity),
-        ...scope,
-        before,
-        after: { for: duration, reason },
-      }
-      return makeChange(store, change, async () => {
-        await blocks.add(identity, { ...scope, for: durationOf(duration), ...(reason !== undefined && { reason }) })
-        return { entry: await blocks.get(identity, scope) }
-      })
+      const block = { ...scope, for: durationOf(duration), ...(reason !== undefined && { reason }) }
+      return { entry: await blockBy(blocks, operator.name, identity, block) }
     },
   }),
   route<Pick<BlockBody, 'identity' | 'policy'>>({
@@ -90,20 +79,14 @@ export const BLOCKS = [
     body: object({ identity: IDENTITY, policy: POLICY }, 'identity'),
     answer: 'The entry that is ended.',
     async run({ console: { store }, operator, body: { identity: given, policy } }) {
-      const identity = byKind(given)
       const scope = policy === undefined ? {} : { policy }
-      const blocks = blocksIn(store)
-      const before: BlockEntry | undefined = await blocks.get(identity, scope)
-      if (!before)
+      const ended = await unblockBy(blocksIn(store), operator.name, byKind(given), scope)
+      if (!ended)
         throw new Problem(
           404,
           policy === undefined ? 'it has no block of every policy' : 'that policy does not block it',
         )
-      const change = { by: operator.name, action: 'unblock', identity: textOf(identity), ...scope, before }
-      return makeChange(store, change, async () => {
-        await blocks.remove(identity, scope)
-        return { ended: before }
-      })
+      return { ended }
     },
   }),
 ]
@@ -117,9 +100,9 @@ export function askFirst(isOwn: boolean, confirmed: boolean | undefined): void {
 }
 
 /** @throws Problem */
-function blocksIn(store: Store) {
+function blocksIn(store: Store): RecordedBlocks {
   const blocks = store[BANS]?.blocks
-  if (blocks) return blocks
+  if (blocks) return { blocks, changes: store[CHANGES] }
   throw new Problem(501, 'this store cannot list its blocks')
 }
 

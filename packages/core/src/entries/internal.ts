@@ -5,7 +5,7 @@
 
 export { identityText, listedValue } from '../blocks/given-blocks.js'
 export { hasBegun } from '../features/bans/block-events.js'
-export { blockBy, unblockBy } from '../features/bans/recorded-blocks.js'
+export { blockBy, type RecordedBlocks, unblockBy } from '../features/bans/recorded-blocks.js'
 export { createGuard, guardByPolicies, policyOf, stateNamesOf } from '../features/composed.js'
 export type { PassOne } from '../features/documents/policies-guard.js'
 export { FileWatcher } from '../features/lists/files/file-watcher.js'

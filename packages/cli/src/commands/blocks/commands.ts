@@ -73,14 +73,13 @@ export const block: Command = {
     if (typeof duration !== 'string') throw new UsageError('--for: expected a duration such as 1d')
     return withStore(values, environment, async (store) => {
       const scope = scopeOf(policy)
-      await usable(() =>
+      const entry = await usable(() =>
         blockBy(store, authorOf(values, environment), identity, {
           ...scope,
           for: duration as Duration,
           ...(reason !== undefined && { reason: String(reason) }),
         }),
       )
-      const entry = await store.blocks.get(identity, scope)
       environment.stdout.write(
         values.json ? `${JSON.stringify(entry ?? null, null, 2)}\n` : blocksTable(entry ? [entry] : []),
       )

@@ -3,40 +3,47 @@ import type { StoreChanges } from '../../store/changes.js'
 import type { BlockEntry } from '../../store/entries.js'
 import type { IdentityByKind } from '../../store/identity.js'
 
-/** A store whose changes have entries. */
-interface Recording {
+/** The blocks of a store, and its log of changes where it keeps one. */
+export interface RecordedBlocks {
   readonly blocks: StoreBlocks
-  readonly changes: StoreChanges
+  readonly changes: StoreChanges | undefined
 }
 
 /**
  * Blocks an identity, with an entry of the change.
  *
  * @param by who does it
+ * @returns the block, if it still holds
  * @throws as `blocks.add` and `changes.record`
  */
 export async function blockBy(
-  { blocks, changes }: Recording,
+  { blocks, changes }: RecordedBlocks,
   by: string,
   identity: IdentityByKind,
   options: AddBlockOptions,
-): Promise<void> {
+): Promise<BlockEntry | undefined> {
   const { policy, ...after } = options
-  const before = await blocks.get(identity, scopeOf(policy))
-  const change = { by, action: 'block', ...scopeOf(policy), identity, before: stateOf(before), after: plain(after) }
-  await changes.record(change, () => blocks.add(identity, options))
+  const scope = scopeOf(policy)
+  const before = await blocks.get(identity, scope)
+  const change = { by, action: 'block', ...scope, identity, before: stateOf(before), after: plain(after) }
+  const add = () => blocks.add(identity, options)
+  await (changes?.record(change, add) ?? add())
+  return blocks.get(identity, scope)
 }
 
-/** Ends a block or ban, with an entry of the change. Otherwise as `blockBy`. */
+/** Ends a block or ban, with an entry of the change. Otherwise as `blockBy`. Resolves to what it ended, if there was one. */
 export async function unblockBy(
-  { blocks, changes }: Recording,
+  { blocks, changes }: RecordedBlocks,
   by: string,
   identity: IdentityByKind,
   scope: BlockScope = {},
-): Promise<void> {
+): Promise<BlockEntry | undefined> {
   const before = await blocks.get(identity, scope)
+  if (!before) return undefined
   const change = { by, action: 'unblock', ...scopeOf(scope.policy), identity, before: stateOf(before) }
-  await changes.record(change, () => blocks.remove(identity, scope))
+  const remove = () => blocks.remove(identity, scope)
+  await (changes?.record(change, remove) ?? remove())
+  return before
 }
 
 function scopeOf(policy: string | undefined): BlockScope {
