@@ -169,3 +169,20 @@ test('a stream that an outage interrupts under "allow" is settled to its total, 
   expect(await stream(5, true)).toEqual({ isSettled: true, left: 95 })
   expect(await stream(60, true)).toEqual({ isSettled: true, left: 70 })
 })
+
+test('a process decides by its share after a kept charge of a calendar window was settled above its estimate', async () => {
+  const store = distantStore(() => 1_000_000_000)
+  const limiter = createLimiter<string>({
+    name: 'chat',
+    store,
+    limits: [fixedWindow({ unit: 'tokens', limit: 10, window: 'day' })],
+    charges: { keep: '1h' },
+    unavailable: { share: 0.5 },
+  })
+  const verdict = await limiter.consume('k', { cost: { tokens: 0 } })
+  await verdict.settle({ tokens: 8 })
+  store.isAway = true
+  // Of its 5, those that are used: 4.
+  expect(await limiter.consume('k', { cost: { tokens: 2 } })).toMatchObject({ kind: 'unavailable', allowed: false })
+  expect(await limiter.consume('k', { cost: { tokens: 1 } })).toMatchObject({ kind: 'unavailable', allowed: true })
+})

@@ -1,5 +1,6 @@
 import { kindOfCell } from '../kinds/known.js'
 import type { Cell, Plan, ResolvedLimit } from '../store/store.js'
+import { getOrInsert } from '../util/get-or-insert.js'
 import type { ReadablePlan } from './plan.js'
 
 /**
@@ -8,11 +9,11 @@ import type { ReadablePlan } from './plan.js'
  */
 export function planShare(plan: ReadablePlan, share: number): ReadablePlan {
   const scaled = new Map<ResolvedLimit, ResolvedLimit>()
-  for (const limit of plan.resolved) {
-    const { limit: units, capacity } = limit
-    scaled.set(limit, Object.freeze({ ...limit, limit: part(units, share), capacity: part(capacity, share) }))
-  }
-  const ofLimit = (limit: ResolvedLimit) => scaled.get(limit) as ResolvedLimit
+  // The limits of a kept charge's cells, which have the lengths of other periods, are not those that its plan has resolved.
+  const ofLimit = (limit: ResolvedLimit) =>
+    getOrInsert(scaled, limit, ({ limit: units, capacity }) =>
+      Object.freeze({ ...limit, limit: part(units, share), capacity: part(capacity, share) }),
+    )
   const shared: ReadablePlan = Object.freeze({
     ...plan,
     caps: plan.caps?.map((cap) => (cap === Number.POSITIVE_INFINITY ? cap : part(cap, share))),
