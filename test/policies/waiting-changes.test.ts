@@ -2,8 +2,9 @@ import { EventEmitter } from 'node:events'
 import { setImmediate, setTimeout as sleep } from 'node:timers/promises'
 import { everyone, memoryStore, queue, redisStore, slidingLog } from '@sluice/core'
 import { createGuard } from '@sluice/core/http'
+import { startCounting } from '@sluice/core/metrics'
 import fc from 'fast-check'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterAll, afterEach, describe, expect, test } from 'vitest'
 import { changingPolicies } from '../support/changing-policies.js'
 import { contextOf } from '../support/context.js'
 import { byEffort } from '../support/effort.js'
@@ -94,6 +95,10 @@ describe('a request that is refused while its document changes', () => {
 })
 
 describe('the order of requests that wait', () => {
+  const counting = startCounting()
+  afterAll(() => counting.stop())
+  const waitingNow = () => counting.read().queues.find(({ policy }) => policy === 'default')?.waiting ?? 0
+
   const stores = { memory: () => memoryStore(), redis: () => redisStore(client, { timeout: 5000 }) }
   const lookups = {
     'without look-ups': () => 'a',
@@ -123,9 +128,10 @@ describe('the order of requests that wait', () => {
     expect(await service.request()).toBe(true)
     const done: number[] = []
     const come = (name: number) => service.request().then(() => done.push(name))
+    const others = waitingNow()
     for (let name = 0; name < 6; name++) {
       come(name)
-      await sleep(5)
+      await until(`${name + 1} wait`, () => waitingNow() === others + name + 1)
     }
     isChanging = true
     for (let admitted = 1; admitted <= 7; admitted++) {
