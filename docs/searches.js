@@ -66,6 +66,7 @@ export const SEARCHES = {
   'next.js': '/without-http',
   typescript: '/module-systems',
   'cron job': '/without-http',
+  limitedFetch: '/calling-other-services',
   pm2: '/redis',
   // What is built.
   usage: '/api-plans',

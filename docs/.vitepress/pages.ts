@@ -38,6 +38,7 @@ export const GUIDES = [
       page('Fastify', '/fastify'),
       page('NestJS', '/nestjs'),
       page('Without HTTP', '/without-http'),
+      page('Calling other services', '/calling-other-services'),
       page('Stores for other limiters', '/bridges'),
       page('Examples and demo', '/examples'),
       page('Recipes', '/recipes'),

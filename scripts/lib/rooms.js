@@ -96,6 +96,12 @@ export const ROOMS = {
       sources: ['problems', 'schema', 'document', 'match', 'compile'],
     },
   },
+  fetch: {
+    rooms: {
+      quota: [],
+      turns: ['quota'],
+    },
+  },
   console: {
     entries: ['entries'],
     rooms: {
@@ -154,6 +160,10 @@ export const OUTSIDE = {
     why: 'The console takes limiters and policies by their shape: it imports @sluice/core, and frameworks in their entries.',
   },
   policies: { never: ['@sluice/core/http'], why: NO_ADAPTER },
+  fetch: {
+    only: ['@sluice/core', '@sluice/core/internal'],
+    why: 'Requests wait by @sluice/core: describe the shape of a client.',
+  },
   prometheus: { never: ['@sluice/core/http'], why: NO_ADAPTER },
   otel: { never: ['@sluice/core/http'], why: NO_ADAPTER },
   testing: { never: ['@sluice/core/http'], why: NO_ADAPTER },

@@ -25,6 +25,8 @@ for (const name of [
   'express/platform',
   'fastify',
   'fastify/platform',
+  'fetch',
+  'fetch/quota',
   'koa',
   'nestjs',
   'otel',

@@ -6,5 +6,5 @@ import { ensureBuilt } from './built-core.js'
  */
 export default function setup(): void {
   ensureBuilt('core', 'testing', 'express', 'koa', 'fastify', 'nestjs', 'policies')
-  ensureBuilt('prometheus', 'otel', 'console', 'bridges', 'cli')
+  ensureBuilt('prometheus', 'otel', 'console', 'bridges', 'fetch', 'cli')
 }

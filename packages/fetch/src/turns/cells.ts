@@ -1,0 +1,39 @@
+import { gcra, type Limit, leakyBucket, type Verdict } from '@sluice/core'
+
+/**
+ * Two limits hold what all processes on a store share of a key, beside the limits of the user.
+ *
+ * `paced` spaces requests out: each adds the pause after it, in microseconds, and waits for those before it.
+ *
+ * `slowed` is a number that any process raises when a service refuses without saying for how long, and that each decision reports.
+ * A thousand units are one halving of the rate, from 1,000 a second; they drain in a minute, so the rate doubles in a minute.
+ */
+export const PACED = 'paced-us'
+export const SLOWED = 'slowed'
+
+const UNITS_PER_HALVING = 1000
+const MAX_SLOWED = 16 * UNITS_PER_HALVING
+
+export function sharedLimits(): Limit<string>[] {
+  return [
+    leakyBucket({ name: 'paced', limit: 1_000_000, window: '1s', capacity: 3_600_000_000, queue: true, unit: PACED }),
+    gcra({ name: SLOWED, limit: UNITS_PER_HALVING, window: '1m', burst: MAX_SLOWED, unit: SLOWED }),
+  ]
+}
+
+/** How far requests are slowed, as a decision reports it; undefined where the store is away, or a block decided. */
+export function slowedIn({ limits }: Verdict): number | undefined {
+  const remaining = limits.find(({ name }) => name === SLOWED)?.remaining
+  return remaining === undefined ? undefined : MAX_SLOWED - remaining
+}
+
+/** The pause between two requests, in ms. */
+export function slowedIntervalMs(slowed: number): number {
+  return slowed > 0 ? 2 ** (slowed / UNITS_PER_HALVING) : 0
+}
+
+/** The units to add after a refusal: half the rate, and at most half of that at which the service refused. */
+export function slowerBy(slowed: number, sentInLastSecond: number): number {
+  const halfOfRate = Math.round(UNITS_PER_HALVING * Math.log2(2000 / Math.max(1, sentInLastSecond)))
+  return Math.min(MAX_SLOWED, Math.max(slowed + UNITS_PER_HALVING, halfOfRate)) - slowed
+}

@@ -1,0 +1,78 @@
+import { type Duration, type Limiter, SluiceError, type Verdict } from '@sluice/core'
+import type { OutboundOptions } from '../options.js'
+import type { Learned } from './learned.js'
+import type { TurnOptions } from './turn.js'
+
+const FIRST_AFTER_MS = 50
+const EVERY_MS = 1000
+
+/** The wait of one request: what is left of `maxWait`, `onWait`, and the error of a wait that is too long. */
+export class Progress {
+  readonly #limiter: Limiter
+  readonly #options: OutboundOptions
+  readonly #key: string
+  readonly #turn: TurnOptions
+  readonly #learned: Learned
+  readonly #began = performance.now()
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(limiter: Limiter, options: OutboundOptions, key: string, turn: TurnOptions, learned: Learned) {
+    this.#limiter = limiter
+    this.#options = options
+    this.#key = key
+    this.#turn = turn
+    this.#learned = learned
+    if (options.onWait) this.#timer = setTimeout(() => this.#report(), FIRST_AFTER_MS).unref()
+  }
+
+  get #waitedMs(): number {
+    return performance.now() - this.#began
+  }
+
+  /** What is left of `maxWait`. */
+  get left(): Duration {
+    const ms = this.#turn.maxWaitMs - this.#waitedMs
+    return ms === Number.POSITIVE_INFINITY ? ms : `${Math.max(0, Math.floor(ms))}ms`
+  }
+
+  /** @throws SluiceError `WAIT_EXCEEDED` where a wait is longer than what is left */
+  check(waitMs: number): void {
+    if (this.#waitedMs + waitMs <= this.#turn.maxWaitMs) return
+    throw new SluiceError('WAIT_EXCEEDED', 'no units are left')
+  }
+
+  end(): void {
+    clearTimeout(this.#timer)
+  }
+
+  async #report(): Promise<void> {
+    this.#timer = setTimeout(() => this.#report(), EVERY_MS).unref()
+    const verdict = await this.#limiter.peek(this.#key)
+    const { origin } = this.#turn
+    const { waiting } = this.#learned
+    const [waitedMs, retryAfterMs] = [this.#waitedMs, this.#retryAfterMs(verdict)]
+    if (waiting > 0) this.#options.onWait?.({ origin, waitedMs, waiting, retryAfterMs, reason: this.#reason(verdict) })
+  }
+
+  #retryAfterMs(verdict: Verdict): number | undefined {
+    const own = this.#learned.waitMs(performance.now())
+    return verdict.retryAfterMs === undefined ? undefined : Math.max(verdict.retryAfterMs, own)
+  }
+
+  #reason({ block, limits, retryAfterMs = 0 }: Verdict): string {
+    if (block) return block.reason || 'its key is blocked'
+    const limit = limits.find((report) => (report.retryAfterMs ?? 0) > 0 && report.retryAfterMs === retryAfterMs)
+    return limit ? `the limit ${limit.name}` : 'the requests before it'
+  }
+
+  /** The error of a wait that is too long: what was waited for, and for how long. */
+  async tooLong(cause: SluiceError): Promise<SluiceError> {
+    const { name = 'fetch' } = this.#options
+    const { origin, maxWaitMs } = this.#turn
+    const verdict = await this.#limiter.peek(this.#key)
+    const more = this.#retryAfterMs(verdict)
+    const rest = more ? `, at least ${Math.ceil(more)} ms more` : ''
+    const message = `policy "${name}": fetch of ${origin}: waited ${Math.round(this.#waitedMs)} ms for ${this.#reason(verdict)}${rest}: longer than maxWait, ${maxWaitMs} ms`
+    return new SluiceError('WAIT_EXCEEDED', message, { cause })
+  }
+}

@@ -1,0 +1,17 @@
+import type { AcquireOptions } from '@sluice/core'
+
+/** How a request waits. */
+export interface TurnOptions extends Pick<AcquireOptions, 'priority' | 'fairBy' | 'signal'> {
+  readonly origin: string
+  readonly maxWaitMs: number
+}
+
+/** The turn of a request, which it has until it is answered. */
+export interface Turn {
+  readonly key: string
+  readonly sentAt: number
+  /** How far requests were slowed when it was sent. */
+  readonly slowed: number
+  /** Lets the next request have its turn, if this one was alone. */
+  readonly release: () => void
+}

@@ -1,0 +1,158 @@
+import { memoryStore, perSecond } from '@sluice/core'
+import { limitedFetch } from '@sluice/fetch'
+import { afterEach, expect, test } from 'vitest'
+import { type Service, type ServiceOptions, startService } from './service.js'
+
+const services: Service[] = []
+async function serviceOf(options: ServiceOptions): Promise<Service> {
+  const service = await startService(options)
+  services.push(service)
+  return service
+}
+afterEach(async () => {
+  for (const service of services.splice(0)) await service.close()
+})
+
+const times = <T>(count: number, make: () => Promise<T>) => Promise.all(Array.from({ length: count }, make))
+
+test.each(['github', 'openai', 'anthropic', 'ietf'] as const)(
+  'no request is refused by a service that tells its limit, also after it grows (%s)',
+  async (dialect) => {
+    const service = await serviceOf({ dialect, limit: 20, windowMs: 1000 })
+    const api = limitedFetch(fetch)
+    const first = await times(30, () => api(service.url))
+    service.limit = 40
+    const later = await times(60, () => api(service.url))
+    expect([...first, ...later].map(({ status }) => status)).toEqual(Array(90).fill(200))
+    expect(service.refusedAt).toEqual([])
+  },
+)
+
+test('the first request of a key is alone, so that its response tells the limits', async () => {
+  const service = await serviceOf({ dialect: 'ietf', limit: 3, windowMs: 1000, latencyMs: 50 })
+  const api = limitedFetch(fetch)
+  await times(3, () => api(service.url))
+  const [first, second] = service.arrivedAt as [number, number]
+  expect(second - first).toBeGreaterThanOrEqual(45)
+})
+
+test('the limits of the user hold beside those of the service, which tells none', async () => {
+  const service = await serviceOf({ dialect: 'bare', limit: 1000, windowMs: 1000 })
+  const api = limitedFetch(fetch, { limits: [perSecond(5)] })
+  await times(11, () => api(service.url))
+  const [first, ...others] = service.arrivedAt as [number, ...number[]]
+  expect(others[4] as number).toBeGreaterThanOrEqual(first + 990)
+  expect(others[9] as number).toBeGreaterThanOrEqual(first + 1990)
+})
+
+test('after a refusal without a time, one request follows at a time, and the rate grows again', async () => {
+  const service = await serviceOf({ dialect: 'bare', limit: 10, windowMs: 1000 })
+  const api = limitedFetch(fetch)
+  await api(service.url)
+  const responses = await times(40, () => api(service.url))
+  const refused = responses.filter(({ status }) => status === 429).length
+  // The requests that were in flight when the first refusal came, and none of a second burst.
+  const [burst = 0] = service.refusedAt
+  expect(service.refusedAt.filter((at) => at > burst + 900).length).toBeLessThanOrEqual(2)
+  expect(refused).toBe(service.refusedAt.length)
+})
+
+test('Retry-After holds all requests of the key, in every process that shares the store', async () => {
+  const service = await serviceOf({ dialect: 'retry-after', limit: 1, windowMs: 60_000 })
+  const store = memoryStore()
+  const one = limitedFetch(fetch, { store, name: 'partner', retry: { attempts: 1 } })
+  const other = limitedFetch(fetch, { store, name: 'partner', maxWait: '5s' })
+  expect((await one(service.url)).status).toBe(200)
+  const held = one(service.url, { signal: AbortSignal.timeout(1500) })
+  await expect.poll(() => service.refusedAt.length).toBe(1)
+  await expect(other(`${service.url}path?token=secret`)).rejects.toThrow(
+    /^policy "partner": fetch of http:\/\/127\.0\.0\.1:\d+: waited \d+ ms for a pause that the service asks for, at least \d{5} ms more: longer than maxWait, 5000 ms$/,
+  )
+  await expect(held).rejects.toThrow('timeout')
+  expect(service.arrivedAt.length).toBe(2)
+  // Other keys are not held.
+  const another = await serviceOf({ dialect: 'bare', limit: 9, windowMs: 1000 })
+  expect((await other(another.url)).status).toBe(200)
+})
+
+test('an aborted request leaves its place, and is not sent', async () => {
+  const service = await serviceOf({ dialect: 'bare', limit: 1000, windowMs: 1000 })
+  const api = limitedFetch(fetch, { limits: [perSecond(1)] })
+  const abort = new AbortController()
+  const first = api(service.url)
+  const aborted = times(50, () => api(`${service.url}aborted`, { signal: abort.signal }).catch(({ name }) => name))
+  await first
+  const last = api(service.url)
+  abort.abort()
+  expect(new Set(await aborted)).toEqual(new Set(['AbortError']))
+  expect((await last).status).toBe(200)
+  expect(service.arrivedAt.length).toBe(2)
+  await expect(api(service.url, { signal: AbortSignal.abort() })).rejects.toThrow('aborted')
+})
+
+test('requests of a higher priority go first', async () => {
+  const service = await serviceOf({ dialect: 'bare', limit: 1000, windowMs: 1000 })
+  const order: string[] = []
+  const api = limitedFetch(
+    (input, init) => {
+      order.push(new URL(String(input)).pathname)
+      return fetch(input, init)
+    },
+    { limits: [perSecond(2)], priority: ({ url }) => (url.pathname === '/paid' ? 1 : 0) },
+  )
+  await Promise.all(['free', 'free', 'free', 'paid', 'free', 'paid'].map((path) => api(service.url + path)))
+  expect(order.slice(0, 4).sort()).toEqual(['/free', '/free', '/paid', '/paid'].sort())
+})
+
+test.each([
+  ['a GET', {}, 2],
+  ['a POST with an Idempotency-Key', { method: 'POST', body: 'text', headers: { 'Idempotency-Key': '1' } }, 2],
+  ['a POST', { method: 'POST', body: 'text' }, 1],
+  [
+    'a stream',
+    { method: 'POST', body: new Blob(['text']).stream(), duplex: 'half', headers: { 'Idempotency-Key': '1' } },
+    1,
+  ],
+] as const)('a refused request is sent again if it is safe and can be (%s)', async (_, init, sent) => {
+  const statuses = [429, 200]
+  const bodies: string[] = []
+  const api = limitedFetch(
+    async (input, given) => {
+      bodies.push(await new Request(input, given).text())
+      return new Response(null, { status: statuses[bodies.length - 1] ?? 200, headers: { 'retry-after-ms': '20' } })
+    },
+    { retry: { attempts: 1 } },
+  )
+  const { status } = await api('http://service.test/', init as RequestInit)
+  expect({ status, sent: bodies.length }).toEqual({ status: sent === 2 ? 200 : 429, sent })
+  expect(new Set(bodies).size).toBe(1)
+})
+
+test('a refusal that no wait ends is passed on, and holds nothing', async () => {
+  let calls = 0
+  const api = limitedFetch(
+    async () => {
+      calls++
+      return Response.json({ error: { code: 'insufficient_quota' } }, { status: 429, headers: { 'Retry-After': '60' } })
+    },
+    {
+      maxWait: '1s',
+      retry: { attempts: 3 },
+      kindOf: async (response) =>
+        (await response.clone().text()).includes('insufficient_quota') ? 'final' : undefined,
+    },
+  )
+  expect((await api('http://service.test/')).status).toBe(429)
+  expect(await (await api('http://service.test/')).json()).toEqual({ error: { code: 'insufficient_quota' } })
+  expect(calls).toBe(2)
+})
+
+test('onWait tells what a request waits for', async () => {
+  const told: string[] = []
+  const api = limitedFetch(async () => new Response(), {
+    limits: [perSecond(1)],
+    onWait: ({ origin, waiting, reason }) => told.push(`${origin} ${waiting} ${reason}`),
+  })
+  await times(2, () => api('http://service.test/path?token=secret'))
+  expect(told).toEqual(['http://service.test 1 the limit fetch-1s'])
+})
