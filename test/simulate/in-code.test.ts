@@ -43,3 +43,16 @@ test('a signal ends the lines, and the report is of what was read', async () => 
   const { log } = await simulate({ logs: [endless()], document: DOCUMENT, signal: leaving.signal })
   expect(log).toMatchObject({ lines: 5, isPartial: true })
 })
+
+test.each([600, 2000, 20_000, 86_400])('even traffic has equal steps, over %i seconds', async (seconds) => {
+  const evenly = async function* () {
+    for (let s = 0; s < seconds; s++) {
+      const time = new Date(Date.UTC(2026, 2, 1) + s * 1000).toISOString().slice(11, 19)
+      yield LINE.replace('12:00:00', time)
+    }
+  }
+  const { timeline } = await simulate({ logs: [evenly()], document: DOCUMENT })
+  const requests = timeline.admitted.map((admitted, i) => admitted + (timeline.refused[i] as number))
+  // The last step may end after the log.
+  expect(new Set(requests.slice(0, -1))).toEqual(new Set([timeline.stepMs / 1000]))
+})

@@ -2,12 +2,14 @@ import type { Timeline } from '../report.js'
 
 const MAX_STEPS = 500
 const PEAKS = 5
-/** Lengths of a step, in ms: such as people read on a clock. */
-const LENGTHS = [1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400].map((s) => s * 1000)
+/** Lengths of a step, in ms: such as people read on a clock. Each divides the next, as merged steps lie within one longer step. */
+const LENGTHS = [1, 5, 10, 30, 60, 300, 600, 1800, 3600, 7200, 21_600, 43_200, 86_400].map((s) => s * 1000)
 
 /** Requests over time, in steps that grow with the log: memory is bounded. */
 export class TimelineCounts {
+  /** The index of the length of a step, and that length. */
   #length = 0
+  #stepMs = LENGTHS[0] as number
   #from = Number.NaN
   #admitted: number[] = []
   #refused: number[] = []
@@ -19,10 +21,8 @@ export class TimelineCounts {
   }
 
   #stepOf(at: number): number {
-    if (Number.isNaN(this.#from)) {
-      this.#stepMs = LENGTHS[0] as number
-      this.#from = Math.floor(at / this.#stepMs) * this.#stepMs
-    }
+    if (Number.isNaN(this.#from)) this.#from = Math.floor(at / this.#stepMs) * this.#stepMs
+    // A line out of order counts in the first step.
     let step = Math.max(0, Math.floor((at - this.#from) / this.#stepMs))
     while (step >= MAX_STEPS) {
       this.#lengthen()
@@ -34,8 +34,6 @@ export class TimelineCounts {
     }
     return step
   }
-
-  #stepMs = 0
 
   #lengthen(): void {
     this.#length++
