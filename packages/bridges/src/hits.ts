@@ -70,7 +70,7 @@ export class Hits {
   readonly #options: BridgeOptions
   readonly #store: Store
   readonly #limiters = new Map<string, Limiter>()
-  /** A limiter of each count: those of several limits share one. */
+  /** A limiter of each count, for `forget`: those of several limits share one. At most `MAX_LIMITERS`. */
   readonly #counts = new Map<string, Limiter>()
 
   /** @throws SluiceError `INVALID_POLICY` */
@@ -133,7 +133,7 @@ export class Hits {
     return checkedKey(this.where, key)
   }
 
-  /** Forgets the hits of a key, in all windows that this process has met. Blocks stay. */
+  /** Forgets the hits of a key in the first `MAX_LIMITERS` counts that this process has met. Blocks stay. */
   async forget(key: string): Promise<void> {
     await Promise.all([...this.#counts.values()].map((limiter) => limiter.reset(key)))
   }
@@ -165,6 +165,7 @@ export class Hits {
     if (known) return known
     this.check(terms)
     const limiter = this.#makeLimiter(terms)
+    // Counts are in the store: a limiter that is made again goes on with them.
     if (this.#limiters.size >= MAX_LIMITERS) this.#limiters.clear()
     this.#limiters.set(id, limiter)
     const count = `${chargesRefusals ? limit : limit > LARGEST_LOG} ${windowMs}`
@@ -192,9 +193,9 @@ export class Hits {
       ...(unavailable && { unavailable }),
       ...(warnings && { warnings }),
     }
-    const limiting = algorithm ? algorithm({ limit, window: windowMs }) : this.#defaultLimit(limit, windowMs)
+    const givenLimit = algorithm ? algorithm({ limit, window: windowMs }) : this.#defaultLimit(limit, windowMs)
     // One count for a client, whatever limit comes with a hit. Charged refusals are counted by their limit.
-    const counted = chargesRefusals ? limiting : Object.freeze({ ...limiting, carry: '' })
+    const counted = chargesRefusals ? givenLimit : Object.freeze({ ...givenLimit, carry: '' })
     return createLimiter({ ...shared, limits: [counted] })
   }
 

@@ -2,13 +2,11 @@ import { hintAfter, ownFieldsOf, quoted } from '@sluice/core/internal'
 import { COMMANDS } from './commands/index.js'
 import type { Command, CommandEnvironment, OptionSpec } from './program/command.js'
 import type { Environment } from './program/environment.js'
+import { DONE, FAILED } from './program/exit-codes.js'
 import { commandHelp, programHelp } from './program/help.js'
 import { readOptions } from './program/options.js'
 import { Terminal } from './program/terminal.js'
 import { UsageError } from './program/usage-error.js'
-
-/** The exit code for a command line that is not understood. */
-const MISUSED = 2
 
 const HELP: Readonly<Record<string, OptionSpec>> = {
   help: { type: 'boolean', short: 'h', text: 'show this help' },
@@ -23,6 +21,7 @@ const GLOBAL: Readonly<Record<string, OptionSpec>> = {
  * `stderr`.
  */
 export async function run(args: readonly string[], given: Environment): Promise<number> {
+  // Not `Object.prototype`: a polluted one would set variables and options.
   const env = ownFieldsOf(given.env)
   const environment = { ...given, env, stdout: new Terminal(given.stdout), stderr: new Terminal(given.stderr) }
   const [first] = args
@@ -33,7 +32,7 @@ export async function run(args: readonly string[], given: Environment): Promise<
     const help = `sluice ${command ? `${command.name} ` : ''}--help shows what there is.`
     const hint = error instanceof UsageError ? `\n${help}` : ''
     environment.stderr.write(`sluice: ${error instanceof Error ? error.message : String(error)}${hint}\n`)
-    return MISUSED
+    return FAILED
   }
 }
 
@@ -42,7 +41,7 @@ async function runCommand(command: Command, args: readonly string[], environment
   const { help, ...values } = given
   if (!help) return command.run(ownFieldsOf(values), environment, operands)
   environment.stdout.write(commandHelp(command, HELP))
-  return 0
+  return DONE
 }
 
 function withoutCommand(args: readonly string[], { stdout, stderr, version }: CommandEnvironment): number {
@@ -54,10 +53,10 @@ function withoutCommand(args: readonly string[], { stdout, stderr, version }: Co
   const { values } = readOptions(args, GLOBAL)
   if (values.version) {
     stdout.write(`${version}\n`)
-    return 0
+    return DONE
   }
   // A script that forgot the command must not continue as if it had succeeded.
   const isAsked = values.help !== undefined
   ;(isAsked ? stdout : stderr).write(programHelp(COMMANDS, GLOBAL))
-  return isAsked ? 0 : MISUSED
+  return isAsked ? DONE : FAILED
 }

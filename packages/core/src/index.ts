@@ -1,4 +1,3 @@
-// The parts of the options and of the limiter above: features add themselves to these.
 export type { BanGrowth, BanOption, BanOptions } from './features/bans/ban-terms.js'
 export type { BlockOptions, StrikeOptions } from './features/bans/block-options.js'
 export type { BanCountOptions } from './features/bans/request-bans.js'
