@@ -2,13 +2,14 @@ import type { Resolvers } from '@sluice/policies'
 import { loadDocument, type PlayedDocument } from './documents.js'
 import { Curves } from './figures/curves.js'
 import { Figures } from './figures/figures.js'
-import { formatOf } from './formats/index.js'
+import { clientFieldOf, formatOf } from './formats/index.js'
 import { Lane, type StateBounds } from './lane.js'
 import { openApart } from './read/apart/open-apart.js'
 import { sizeOf } from './read/bytes.js'
 import { type LogSource, nameOf } from './read/log-source.js'
 import { type LogsInOrder, openLogs } from './read/open-logs.js'
 import type { LogRecord } from './record.js'
+import { checkAddresses } from './replay/check-addresses.js'
 import { goodClients, type IsGood } from './replay/good.js'
 import { LogTime } from './replay/log-time.js'
 import { matcherOf } from './replay/match-by-path.js'
@@ -131,6 +132,7 @@ class Simulation {
       if (each.spreader) await this.#play(each, each.spreader.end())
       await each.lane.end()
     }
+    if (!this.#options.isLenient) checkAddresses(this.#document.data, this.#figures.addresses, this.#clientField)
     return makeReport({
       logs: this.#logs,
       files: this.#options.logs.map((log) => (typeof log === 'string' ? log : nameOf(log))),
@@ -142,6 +144,12 @@ class Simulation {
       hasGood: this.#isGood !== undefined,
       keepsOverrides: this.#options.curve === true && (this.#document.data.overrides?.length ?? 0) > 0,
     })
+  }
+
+  /** Where the address of a client is, as its users know it. */
+  get #clientField(): string | undefined {
+    const { client, format } = this.#options
+    return client ?? (format === undefined ? clientFieldOf(this.#logs.formats[0]) : formatOf(format).client)
   }
 
   get #all(): readonly PlayedLane[] {

@@ -27,6 +27,7 @@ function spaced(names: string): readonly PatternPart[] {
 /** Access logs of Amazon's Application Load Balancer. */
 export const AWS_ALB: LogFormat = {
   name: 'aws-alb',
+  client: 'client',
   detect: (lines) => mostParse(lines, AWS_ALB.parser()),
   parser: () => new AlbLines().parse,
   reader: () => new AlbLines(),

@@ -8,6 +8,7 @@ import { epochTime, type Instant, isoTime } from './times.js'
  */
 export const CLOUDFRONT: LogFormat = {
   name: 'cloudfront',
+  client: 'c-ip',
   detect: (lines) => lines.some((line) => line.startsWith(HEADER)) && mostParse(lines, CLOUDFRONT.parser()),
   parser: () => {
     let lines: CloudFrontLines | undefined

@@ -35,7 +35,7 @@ export const COMMON_FORMATS: readonly LogFormat[] = [
 function textFormat(name: string, parts: readonly PatternPart[], isOpen = false): LogFormat {
   const reader = () => new TextLines(name, new LinePattern('', parts, isOpen))
   const parser = () => reader().parse
-  return { name, parser, reader, detect: (lines) => mostParse(lines, parser()) }
+  return { name, client: 'remote_addr', parser, reader, detect: (lines) => mostParse(lines, parser()) }
 }
 
 /** Hosts and addresses have no form that tells them apart: the second part must be an address, the first none. */

@@ -6,6 +6,8 @@ export type ParseLine = (line: string) => ParsedLine | null | undefined
 /** A form of access logs. */
 export interface LogFormat {
   readonly name: string
+  /** The field with the client's address. Undefined where its lines have none. */
+  readonly client: string | undefined
   /** Whether these first lines are of this form: at least one, without empty ones. */
   detect(lines: readonly string[]): boolean
   /** Makes the parser of one file. It may keep state between its lines, such as the last date. */

@@ -28,6 +28,11 @@ export function formatOf(text: string): LogFormat {
   )
 }
 
+/** The field with the client's address of a recognised form, whose name may be followed by that of a prefix. */
+export function clientFieldOf(form: string | undefined): string | undefined {
+  return FORMATS.find(({ name }) => name === form?.split(' ', 1)[0])?.client
+}
+
 /** Names of `JsonFields` with a path. */
 const PATHS = ['time', 'start', 'ip', 'method', 'target', 'status', 'bytes', 'user', 'agent', 'host', 'headers', 'mark']
 const DURATIONS: Readonly<Record<string, number>> = {

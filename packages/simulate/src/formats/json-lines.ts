@@ -1,3 +1,4 @@
+import { addressIn } from '@sluice/core/internal'
 import type { LogFormat } from './format.js'
 import { mostParse } from './format.js'
 import { begunAt, endedAt, type LineReader, type ParsedLine } from './parsed-line.js'
@@ -34,7 +35,7 @@ type Json = Readonly<Record<string, unknown>>
 export function jsonFormat(name: string, fields: JsonFields): LogFormat {
   const reader = () => new JsonLines(name, fields)
   const parser = () => reader().parse
-  return { name, parser, reader, detect: (lines) => mostParse(lines, parser()) }
+  return { name, client: fields.ip, parser, reader, detect: (lines) => mostParse(lines, parser()) }
 }
 
 class JsonLines implements LineReader {
@@ -84,7 +85,8 @@ class JsonLines implements LineReader {
 
   #fill(record: ParsedLine, json: Json): void {
     const { ip, method, target, status, bytes, user, host } = this.#fields
-    record.ip = textAt(json, ip)
+    const address = textAt(json, ip)
+    record.ip = address && (addressIn(address) ?? address)
     record.method = textAt(json, method)
     record.target = textAt(json, target)
     // 0 for a request that was aborted.

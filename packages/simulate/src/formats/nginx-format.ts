@@ -36,7 +36,8 @@ export function nginxFormat(given: string): LogFormat {
   }
   const reader = () => new TextLines('log_format', new LinePattern(prefix, parts), DECODERS[escaping])
   const parser = () => reader().parse
-  return { name: 'log_format', parser, reader, detect: (lines) => mostParse(lines, parser()) }
+  const client = parts.some(({ name }) => name === 'remote_addr') ? 'remote_addr' : undefined
+  return { name: 'log_format', client, parser, reader, detect: (lines) => mostParse(lines, parser()) }
 }
 
 function partOf(text: string): PatternPart {

@@ -2,6 +2,7 @@ import type { Readable } from 'node:stream'
 import { quoted } from '@sluice/core/internal'
 import type { LogFormat } from '../formats/format.js'
 import { FORMATS } from '../formats/index.js'
+import { detected } from '../formats/prefixes.js'
 import { SimulationError } from '../simulation-error.js'
 import { DamagedLog, followed, openBytes } from './bytes.js'
 import { LineSplitter } from './lines.js'
@@ -52,18 +53,18 @@ async function firstLines(bytes: LogBytes, formats: readonly LogFormat[]) {
   const chunks: Buffer[] = []
   const splitter = new LineSplitter()
   const note = (text: string) => lines.push(...text.split(/\r?\n/).filter((line) => line !== ''))
-  const detected = () => (lines.length > 0 ? formats.find((format) => format.detect(lines)) : undefined)
+  const detectedSoFar = () => (lines.length > 0 ? detected(formats, lines) : undefined)
   let format: LogFormat | undefined
   for (let read = 0; !format && lines.length < MAX_LINES && read < MAX_BYTES; ) {
     const { done, value: chunk } = await nextOf(bytes, lines)
     if (done) {
       note(splitter.end())
-      return { lines, chunks, format: detected() }
+      return { lines, chunks, format: detectedSoFar() }
     }
     chunks.push(chunk)
     read += chunk.length
     note(splitter.push(chunk))
-    format = detected()
+    format = detectedSoFar()
   }
   return { lines, chunks, format }
 }

@@ -51,6 +51,11 @@ export function readsHeaders(document: ReadDocument): boolean {
   return needsOf(document).some(({ isHeader }) => isHeader)
 }
 
+/** A policy that counts clients by their address. Undefined if none does. */
+export function policyByAddress(document: ReadDocument): string | undefined {
+  return needsOf(document).find(({ field }) => field === ADDRESS)?.policy
+}
+
 function needsOf({ policies = {}, overrides = [] }: ReadDocument): Need[] {
   const needs = Object.entries(policies).flatMap(([policy, parts]) => ofPolicy(policy, parts as PolicyParts))
   for (const { policy, key = {}, prefix = {} } of overrides as readonly Override[]) {
@@ -98,9 +103,11 @@ function ofPolicy(
   return needs
 }
 
+const ADDRESS = "the client's address"
+
 function ofKey(policy: string, kind: unknown): Need[] {
   if (typeof kind === 'object' || kind === 'ip') {
-    return [{ policy, field: "the client's address", remedy: '--client FIELD', isKnown: hasAddress }]
+    return [{ policy, field: ADDRESS, remedy: '--client FIELD', isKnown: hasAddress }]
   }
   const [, source, name] = /^(header|cookie):(.+)$/.exec(String(kind)) ?? []
   if (source === 'header') return [ofHeader(policy, String(name).toLowerCase())]
