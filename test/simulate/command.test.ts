@@ -219,3 +219,32 @@ test('the terminal shows the cost of Redis, and which keys need a lease', async 
   const unknown = await sluice(['simulate', tokens['access.log'], '--document', tokens['policies.json']])
   expect(unknown.stdout).toContain('CPU not measured for such policies, memory not measured for such policies')
 })
+
+test('a check of good clients fails where none of them is in the log, and names each that is not', async () => {
+  const files = filesOf({
+    'access.log': LOG,
+    'policies.json': JSON.stringify(policyOf({ limit: 10, window: '1m' })),
+    'partners.txt': '192.0.2.0/24\n192.0.2.8/32\n198.51.100.4\nuser=ann\n.http_user_agent=curl/8.9\n',
+    'others.txt': '198.51.100.4\nuser=ann\n',
+    'nothing.txt': '# no partner yet\n',
+  })
+  const args = ['simulate', files['access.log'], '--document', files['policies.json'], '--good']
+  const some = await sluice([...args, files['partners.txt']])
+  expect(some.code).toBe(0)
+  expect(some.stdout).toContain(
+    'Of 2 good clients, none would be refused.\nGood, but not in the log: 198.51.100.4, user=ann\n',
+  )
+  const none = await sluice([...args, files['others.txt']])
+  expect(none.code).toBe(1)
+  expect(none.stdout).toContain(
+    'No good client is in the log, so that this shows nothing about them.\nGood, but not in the log: 198.51.100.4, user=ann\n',
+  )
+  const { stdout } = await sluice([...args, files['others.txt'], '--json'])
+  expect(JSON.parse(stdout).good).toEqual({
+    seen: 0,
+    refused: [],
+    absent: [expect.stringMatching(/^ip~/), expect.stringMatching(/^user~/)],
+  })
+  const empty = await sluice([...args, files['nothing.txt']])
+  expect([empty.code, empty.stderr]).toEqual([2, expect.stringContaining('--good: expected a client, got none in ')])
+})

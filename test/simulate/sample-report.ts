@@ -51,7 +51,7 @@ export function sampleReport(seed = 7): SimulationReport {
     policies: [apiPolicy(requests, random), loginPolicy(random)],
     timeline,
     refused,
-    good: { seen: 120, refused: refused.slice(3, 5).map((client) => ({ ...client, isGood: true })) },
+    good: { seen: 120, refused: refused.slice(3, 5).map((client) => ({ ...client, isGood: true })), absent: [] },
     against: {
       newlyRefused: refused.slice(0, 12),
       noLongerRefused: Array.from({ length: 3 }, (_, i) => clientOf(100 + i, random)),

@@ -18,7 +18,14 @@ export interface SimulationReport {
   /** The clients with the most refusals, at most 100. */
   readonly refused: readonly RefusedClient[]
   /** Clients marked good that would be refused. Undefined if none were marked. */
-  readonly good: { readonly seen: number; readonly refused: readonly RefusedClient[] } | undefined
+  readonly good:
+    | {
+        readonly seen: number
+        readonly refused: readonly RefusedClient[]
+        /** The marks of good clients that no request of the log has. */
+        readonly absent: readonly string[]
+      }
+    | undefined
   /** Undefined if the policies are not compared with others. */
   readonly against: Comparison | undefined
   readonly redis: RedisCost

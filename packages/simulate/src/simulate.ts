@@ -10,7 +10,7 @@ import { type LogSource, nameOf } from './read/log-source.js'
 import { type LogsInOrder, openLogs } from './read/open-logs.js'
 import type { LogRecord } from './record.js'
 import { checkAddresses } from './replay/check-addresses.js'
-import { goodClients, type IsGood } from './replay/good.js'
+import { type GoodClients, goodClients } from './replay/good.js'
 import { LogTime } from './replay/log-time.js'
 import { matcherOf } from './replay/match-by-path.js'
 import { checkNeeds, readsHeaders } from './replay/needs.js'
@@ -76,7 +76,7 @@ class Simulation {
   readonly #reading: Reading
   readonly #document: PlayedDocument
   readonly #against: PlayedDocument | undefined
-  readonly #isGood: IsGood | undefined
+  readonly #good: GoodClients | undefined
   readonly #figures: Figures
   readonly #logs: LogsInOrder
   #lanes: PlayedLane[] = []
@@ -96,17 +96,17 @@ class Simulation {
     const isRead = options.resolvers !== undefined || options.trustProxy !== undefined
     const readsAny = isRead || [played, before].some((each) => each && readsHeaders(each.data))
     const reading = { ...assumed, readsHeaders: readsAny }
-    const isGood = goodClients(good, resolvers)
+    const marked = goodClients(good, resolvers)
     const figures = new Figures(played.policies)
-    if (curve || isGood) figures.curves = await Curves.of(figures.accounts, played.data, resolvers, curve)
-    return new Simulation(options, reading, [played, before], isGood, figures, await logsOf(options))
+    if (curve || marked) figures.curves = await Curves.of(figures.accounts, played.data, resolvers, curve)
+    return new Simulation(options, reading, [played, before], marked, figures, await logsOf(options))
   }
 
   private constructor(
     options: SimulateOptions,
     reading: Reading,
     [document, against]: readonly [PlayedDocument, PlayedDocument | undefined],
-    isGood: IsGood | undefined,
+    good: GoodClients | undefined,
     figures: Figures,
     logs: LogsInOrder,
   ) {
@@ -114,7 +114,7 @@ class Simulation {
     this.#reading = reading
     this.#document = document
     this.#against = against
-    this.#isGood = isGood
+    this.#good = good
     this.#figures = figures
     this.#logs = logs
   }
@@ -141,7 +141,7 @@ class Simulation {
       resolutionMs: this.#resolutionMs,
       lanes: this.#lanes.map(({ lane }) => lane),
       before: this.#before?.lane,
-      hasGood: this.#isGood !== undefined,
+      absentGood: this.#good?.absent(),
       keepsOverrides: this.#options.curve === true && (this.#document.data.overrides?.length ?? 0) > 0,
     })
   }
@@ -196,12 +196,12 @@ class Simulation {
 
   async #play({ lane }: PlayedLane, records: readonly LogRecord[] | readonly Played[]): Promise<void> {
     const reading = this.#reading
-    const isGood = this.#isGood
+    const good = this.#good
     for (const each of records) {
       const record = 'record' in each ? each.record : each
       const at = 'record' in each ? each.at : record.startMs
       const context = new RecordContext(record, reading, at, lane.time)
-      if (isGood) context.isGood = isGood(context)
+      if (good) context.isGood = good.has(context)
       const played = lane.play(context)
       if (played) await played
     }

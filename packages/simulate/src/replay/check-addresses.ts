@@ -1,9 +1,15 @@
 import { isIP } from 'node:net'
 import { percent, quoted } from '@sluice/core/internal'
 import type { ReadDocument } from '@sluice/policies'
-import type { ClientTable } from '../figures/client-table.js'
 import { SimulationError } from '../simulation-error.js'
 import { policyByAddress } from './needs.js'
+
+/** How many requests each client has. */
+interface Clients {
+  readonly size: number
+  nameOf(row: number): string
+  requestsOf(row: number): number
+}
 
 /** The share of requests that may lack the address of their client. */
 const FEW = 0.01
@@ -15,7 +21,7 @@ const FEW = 0.01
  * @param field where the address should be
  * @throws SimulationError which names the field
  */
-export function checkAddresses(document: ReadDocument, addresses: ClientTable, field: string | undefined): void {
+export function checkAddresses(document: ReadDocument, addresses: Clients, field: string | undefined): void {
   const policy = policyByAddress(document)
   if (policy === undefined) return
   let [total, without] = [0, 0]

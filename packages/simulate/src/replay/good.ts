@@ -4,8 +4,19 @@ import type { Resolvers } from '@sluice/policies'
 import { SimulationError } from '../simulation-error.js'
 import type { RecordContext } from './record-context.js'
 
-/** Tells whether a request is of a client that must not be refused. */
-export type IsGood = (context: RecordContext) => boolean
+/** The clients that must not be refused. */
+export interface GoodClients {
+  /** Tells whether a request is of one of them. */
+  has(context: RecordContext): boolean
+  /** The marks that no request had so far. */
+  absent(): readonly string[]
+}
+
+/** One of the marks, and whether a request had it. */
+interface Mark {
+  readonly text: string
+  isSeen: boolean
+}
 
 /** Addresses whose answer is remembered. */
 const MAX_KNOWN = 100_000
@@ -16,28 +27,52 @@ const MAX_KNOWN = 100_000
  *
  * @throws SimulationError
  */
-export function goodClients(marks: readonly string[], resolvers: Resolvers): IsGood | undefined {
-  if (marks.length === 0) return undefined
-  const ranges = new RangeMap<true>()
-  const tests: IsGood[] = []
-  for (const mark of marks.flatMap(linesOf)) {
-    const range = ipRange(mark)
+export function goodClients(given: readonly string[], resolvers: Resolvers): GoodClients | undefined {
+  if (given.length === 0) return undefined
+  const marks: Mark[] = [...new Set(given.flatMap(linesOf))].map((text) => ({ text, isSeen: false }))
+  // A file without marks would have every change pass.
+  if (marks.length === 0) throw new SimulationError(`--good: expected a client, got none in ${given.join(', ')}`)
+  const ranges = new RangeMap<Mark[]>()
+  const tests: Test[] = []
+  for (const mark of marks) {
+    const { text } = mark
+    const range = ipRange(text)
     if (range) {
-      if (!ranges.get(range)) ranges.set(range, true)
+      const known = ranges.get(range)
+      if (known) known.push(mark)
+      else ranges.set(range, [mark])
       continue
     }
-    const equals = mark.indexOf('=')
-    if (equals <= 0) throw wrongMark(mark)
-    tests.push(testOf(mark.slice(0, equals), mark.slice(equals + 1), resolvers, mark))
+    const equals = text.indexOf('=')
+    if (equals <= 0) throw wrongMark(text)
+    const test = testOf(text.slice(0, equals), text.slice(equals + 1), resolvers, text)
+    tests.push((context) => test(context) && see(mark))
   }
   const isInRange = remembered((ip) => {
     const address = ipAddress(ip)
-    return address !== undefined && ranges.find(address, () => true) === true
+    let isGood = false
+    // Every network around an address is seen, and not the smallest alone.
+    const seeAll = (found: readonly Mark[]) => {
+      isGood = found.every(see)
+      return false
+    }
+    if (address) ranges.find(address, seeAll)
+    return isGood
   })
-  return (context) => (ranges.size > 0 && isInRange(context.ip)) || tests.some((test) => test(context))
+  return {
+    has: (context) => (ranges.size > 0 && isInRange(context.ip)) || tests.some((test) => test(context)),
+    absent: () => marks.filter(({ isSeen }) => !isSeen).map(({ text }) => text),
+  }
 }
 
-function testOf(name: string, value: string, { keys = {} }: Resolvers, mark: string): IsGood {
+function see(mark: Mark): true {
+  mark.isSeen = true
+  return true
+}
+
+type Test = (context: RecordContext) => boolean
+
+function testOf(name: string, value: string, { keys = {} }: Resolvers, mark: string): Test {
   if (name.startsWith('.')) return ({ request }) => request.field(name) === value
   const resolver = Object.hasOwn(keys, name) ? keys[name] : undefined
   if (!resolver) throw wrongMark(mark)

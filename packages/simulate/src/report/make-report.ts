@@ -27,7 +27,8 @@ export interface Played {
   readonly lanes: readonly Lane[]
   /** Of the document before a change. */
   readonly before: Lane | undefined
-  readonly hasGood: boolean
+  /** The marks of good clients that no request had. Undefined where none are marked. */
+  readonly absentGood: readonly string[] | undefined
   /** Whether other limits were tried for clients with overrides, too. */
   readonly keepsOverrides: boolean
 }
@@ -36,7 +37,7 @@ export interface Played {
 const MAX_REFUSED = 100
 
 export function makeReport(played: Played): SimulationReport {
-  const { logs, lanes, before, hasGood } = played
+  const { logs, lanes, before, absentGood } = played
   const all = lanes.map(({ figures }) => figures)
   const [figures] = all as [Figures]
   const { counts } = logs
@@ -58,10 +59,14 @@ export function makeReport(played: Played): SimulationReport {
     caveats: [...counts.caveats, ...caveatsOf(played, figures), ...reportedGood(refused, figures)],
     requests: countsOf(all, (each) => each),
     clients: { seen: figures.addresses.size, refused: figures.clientsRefused },
-    policies: [...figures.accounts.byName.keys()].map((name) => policyReport(all, name, hasGood)),
+    policies: [...figures.accounts.byName.keys()].map((name) => policyReport(all, name, absentGood !== undefined)),
     timeline: figures.timeline.report(),
     refused: refused.slice(0, MAX_REFUSED),
-    good: hasGood ? { seen: figures.goodSeen, refused: refused.filter(isRefusedGood(figures)) } : undefined,
+    good: absentGood && {
+      seen: figures.goodSeen,
+      refused: refused.filter(isRefusedGood(figures)),
+      absent: absentGood,
+    },
     against: before && compared(before.figures, figures, refused),
     redis: costOf(played, figures),
   }

@@ -28,7 +28,11 @@ export function withPseudonyms(report: SimulationReport, key = randomBytes(32)):
     log: { ...log, unread: { ...log.unread, examples: [] } },
     caveats: caveats.map((sentence) => sentence.replace(WORDS, (word) => wordWithPseudonym(word, pseudonym))),
     refused: named(refused),
-    good: good && { ...good, refused: named(good.refused) },
+    good: good && {
+      ...good,
+      refused: named(good.refused),
+      absent: good.absent.map((mark) => pseudonym(mark.includes('=') ? mark : `ip=${mark}`)),
+    },
     against: against && {
       ...against,
       newlyRefused: named(against.newlyRefused),

@@ -142,9 +142,11 @@ function clientTable(clients: readonly RefusedClient[]): string {
   return tableOf(['client', 'policy', 'refused', 'first', 'statuses', 'path', 'agent'], rows) + more
 }
 
-function goodText({ seen, refused }: NonNullable<SimulationReport['good']>): string {
-  if (refused.length === 0) return `Of ${counted(seen, 'good client')}, none would be refused.\n`
-  return `${counted(refused.length, 'good client')} of ${grouped(seen)} would be refused\n${clientTable(refused)}`
+function goodText({ seen, refused, absent }: NonNullable<SimulationReport['good']>): string {
+  const missing = absent.length === 0 ? '' : `Good, but not in the log: ${absent.map(inLine).join(', ')}\n`
+  if (seen === 0) return `No good client is in the log, so that this shows nothing about them.\n${missing}`
+  if (refused.length === 0) return `Of ${counted(seen, 'good client')}, none would be refused.\n${missing}`
+  return `${counted(refused.length, 'good client')} of ${grouped(seen)} would be refused\n${clientTable(refused)}${missing}`
 }
 
 function comparisonText({ newlyRefused, noLongerRefused, requestsRefused }: Comparison): string {

@@ -74,7 +74,8 @@ before it refuses anyone. It asks no Redis, and sends nothing.`,
     'zcat access.log.*.gz | sluice simulate - --document policies.yaml --curve --html report.html',
     'sluice simulate access.log --document new.yaml --against old.yaml --good partners.txt',
   ],
-  notes: 'Exit code: 0 played, 1 a client marked good would be refused, 2 wrong usage, or something cannot be read.',
+  notes:
+    'Exit code: 0 played, 1 a client marked good would be refused, or none is in the log, 2 wrong usage, or something cannot be read.',
 
   async run(values, environment, files) {
     const { stdout } = environment
@@ -87,7 +88,7 @@ before it refuses anyone. It asks no Redis, and sends nothing.`,
     const shown = showsIdentities(values) ? report : withPseudonyms(report)
     if (html !== undefined) await writeReport(html, pageOf(shown), inputs)
     stdout.write(values.json ? `${JSON.stringify(shown, null, 2)}\n` : textOf(report))
-    return report.good && report.good.refused.length > 0 ? REFUSES_GOOD : FINE
+    return report.good && (report.good.refused.length > 0 || report.good.seen === 0) ? REFUSES_GOOD : FINE
   },
 }
 

@@ -107,10 +107,10 @@ ${refused.length === 0 ? markup`<p>Nobody would be refused.</p>` : clientsTable(
 `
 }
 
-function goodSection({ seen, refused }: NonNullable<SimulationReport['good']>): Markup {
+function goodSection({ seen, refused, absent }: NonNullable<SimulationReport['good']>): Markup {
   return markup`<section aria-labelledby="good"><h2 id="good">Good clients</h2>
 <p>${refused.length === 0 ? 'None' : grouped(refused.length)} of the ${grouped(seen)} clients marked good would be refused.</p>
-${refused.length === 0 ? '' : clientsTable('good-clients', 'Good clients that would be refused', refused)}</section>
+${absent.length === 0 ? '' : markup`<p>Good, but not in the log: ${absent.join(', ')}.</p>\n`}${refused.length === 0 ? '' : clientsTable('good-clients', 'Good clients that would be refused', refused)}</section>
 `
 }
 
