@@ -91,7 +91,7 @@ test('a policy in report mode holds no change back, and the report names what it
   const args = ['--good', '192.0.2.7', '--against', filesOf({ 'old.json': JSON.stringify(PER_MINUTE) })['old.json']]
   const { code, report } = await simulated(LOG, reported, args)
   expect(code).toBe(0)
-  expect(report.good).toEqual({ seen: 1, refused: [] })
+  expect(report.good).toEqual({ seen: 1, refused: [], absent: [] })
   expect(report.against?.noLongerRefused).toMatchObject([{ identity: 'ip=192.0.2.7' }])
   expect(report.caveats).toContain(
     '1 good client would be refused by policies in report mode, once these are enforced.',

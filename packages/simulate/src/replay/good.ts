@@ -33,7 +33,7 @@ export function goodClients(given: readonly string[], resolvers: Resolvers): Goo
   // A file without marks would have every change pass.
   if (marks.length === 0) throw new SimulationError(`--good: expected a client, got none in ${given.join(', ')}`)
   const ranges = new RangeMap<Mark[]>()
-  const tests: Test[] = []
+  const tests: { readonly mark: Mark; readonly test: Test }[] = []
   for (const mark of marks) {
     const { text } = mark
     const range = ipRange(text)
@@ -45,8 +45,7 @@ export function goodClients(given: readonly string[], resolvers: Resolvers): Goo
     }
     const equals = text.indexOf('=')
     if (equals <= 0) throw wrongMark(text)
-    const test = testOf(text.slice(0, equals), text.slice(equals + 1), resolvers, text)
-    tests.push((context) => test(context) && see(mark))
+    tests.push({ mark, test: testOf(text.slice(0, equals), text.slice(equals + 1), resolvers, text) })
   }
   const isInRange = remembered((ip) => {
     const address = ipAddress(ip)
@@ -60,7 +59,15 @@ export function goodClients(given: readonly string[], resolvers: Resolvers): Goo
     return isGood
   })
   return {
-    has: (context) => (ranges.size > 0 && isInRange(context.ip)) || tests.some((test) => test(context)),
+    has(context) {
+      let isGood = ranges.size > 0 && isInRange(context.ip)
+      for (const { mark, test } of tests) {
+        // Once its mark was seen, it is of interest only for a request that is not known as good.
+        if (isGood && mark.isSeen) continue
+        if (test(context)) isGood = see(mark)
+      }
+      return isGood
+    },
     absent: () => marks.filter(({ isSeen }) => !isSeen).map(({ text }) => text),
   }
 }
@@ -73,7 +80,8 @@ function see(mark: Mark): true {
 type Test = (context: RecordContext) => boolean
 
 function testOf(name: string, value: string, { keys = {} }: Resolvers, mark: string): Test {
-  if (name.startsWith('.')) return ({ request }) => request.field(name) === value
+  // Fields of lines that are no JSON have names without a dot.
+  if (name.startsWith('.')) return ({ request }) => (request.field(name) ?? request.field(name.slice(1))) === value
   const resolver = Object.hasOwn(keys, name) ? keys[name] : undefined
   if (!resolver) throw wrongMark(mark)
   return (context) => String(resolver(context.request, context)) === value
