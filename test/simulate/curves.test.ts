@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { LimitReport, PolicyReport } from '../../packages/simulate/src/report.js'
 import { randomFrom } from '../contract/policies.js'
-import { filesOf, simulated } from './support.js'
+import { filesOf, line, simulated } from './support.js'
 
 const FORMAT = ['--format', '$remote_addr $msec $request_time "$request" $status $body_bytes_sent']
 const FROM = Date.UTC(2026, 2, 1) / 1000
@@ -187,4 +187,25 @@ test('of many clients a share is tried, with all that are refused early, and the
   expect(limit.tradeOff?.sample).toBe(0.5)
   expect(shareAt(limit)).toEqual(playedShare(api))
   expect(limit.tradeOff?.candidates[0]?.clientsRefused).toBeCloseTo(3 / 10_003)
+})
+
+test('the trade-off of a policy leaves out what the policies beside it refuse', async () => {
+  // 20 requests of each client within a minute: 5 fit into the strict policy, and all of them into the other.
+  const log = Array.from({ length: 200 }, (_, i) => line(Math.floor(i / 10), `192.0.2.${i % 10}`)).join('')
+  const policies = {
+    all: { limits: [{ limit: 60, window: '1m' }] },
+    strict: { limits: [{ limit: 5, window: '1m' }] },
+    users: { key: 'user', limits: [{ limit: 7, window: '1m' }] },
+  }
+  const named = log.replaceAll('- -', '- ann')
+  const { report } = await simulated(named, { version: 1, policies }, ['--curve'])
+  const tradeOffs = report.policies.map(({ limits }) => limits[0]?.tradeOff)
+  const [all, strict, users] = tradeOffs
+  for (const { limit, requestsRefused, clientsRefused } of all?.candidates ?? []) {
+    // Only what is below the strict limit adds refusals, as far as the user's requests do not take their place.
+    if (limit >= 5) expect([limit, requestsRefused, clientsRefused]).toEqual([limit, 0, 0])
+  }
+  expect(all?.suggested).toBeLessThanOrEqual(15)
+  expect(strict?.candidates.at(-1)?.requestsRefused).toBe(0)
+  expect(users?.candidates[0]?.requestsRefused).toBeGreaterThan(0)
 })

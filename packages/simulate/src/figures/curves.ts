@@ -7,7 +7,7 @@ import type { LimitReport, TradeOff } from '../report.js'
 import type { Accounts, LimitAccount, OfPolicy, PolicyAccount, Subject } from './accounts.js'
 import { ClientSample } from './client-sample.js'
 import { headroomOf, rankOf } from './rank.js'
-import { Candidate, candidatesFor, tradeOffOf } from './trade-off.js'
+import { Candidate, candidatesFor, LimitsBeside, tradeOffOf } from './trade-off.js'
 import { WorstWindows } from './worst-windows.js'
 
 type Data = Readonly<Record<string, unknown>>
@@ -84,6 +84,7 @@ class LimitCurve {
 /** The worst windows of clients, and the effect of other limits. */
 export class Curves {
   readonly #byLimit = new Map<LimitAccount, LimitCurve>()
+  readonly #beside = new Map<PolicyAccount, LimitsBeside>()
   readonly #samples = new Map<PolicyAccount, ClientSample>()
   /** Whether all clients are looked at, and other limits tried; otherwise the good clients alone, for headroom. */
   readonly isWhole: boolean
@@ -129,13 +130,17 @@ export class Curves {
     const { table } = subjects[client] as Subject
     const sample = this.isWhole ? this.#sampleOf(policy, subjects.length === 1) : undefined
     const place = sample?.placeOf(rows[client] as number, (row) => table.nameOf(row)) ?? -1
+    // A candidate is judged by the refusals that its policy adds.
+    const isRefusedBeside = place >= 0 && this.#besideOf(policy).decide(verdict, now)
     for (const { account, subject, at } of limits) {
       const curve = account && this.#byLimit.get(account)
       if (!curve) continue
       if (counts)
         curve.worst?.count(rows[subject] as number, now, unitsOf(account, costs[cellOf[at] as number], context))
       if (place < 0) continue
-      for (const candidate of curve.candidates) if (candidate.decide(verdict, now)) candidate.refused(place)
+      for (const candidate of curve.candidates) {
+        if (candidate.decide(verdict, now) && !isRefusedBeside) candidate.refused(place)
+      }
     }
   }
 
@@ -146,6 +151,16 @@ export class Curves {
     isGood: ((row: number) => boolean) | undefined,
   ): Partial<LimitReport> {
     return this.#byLimit.get(account)?.report(policy, this.#sampleOf(policy, true), isGood, this.isWhole) ?? {}
+  }
+
+  #besideOf(policy: PolicyAccount): LimitsBeside {
+    let beside = this.#beside.get(policy)
+    if (!beside) {
+      const limits = new Set(policy.limits.map(({ limit }) => limit.policy))
+      beside = new LimitsBeside((limit) => limits.has(limit.policy))
+      this.#beside.set(policy, beside)
+    }
+    return beside
   }
 
   /** A part of the clients would not fill a limit that others share with them. */

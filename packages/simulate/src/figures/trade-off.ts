@@ -39,60 +39,81 @@ export function tradeOffOf(counts: readonly Tried[], sample: number): TradeOff {
 }
 
 /**
- * A limit of another number in place of that of a policy: decides on the same requests, with states of its own. For policies
- * whose decisions follow from the requests alone.
+ * Decides on the requests of a log by limits that differ from those of the document, with states of its own. For policies whose
+ * decisions follow from the requests alone.
  */
-export class Candidate {
-  readonly limit: number
-  /** By the client's place in the sample. */
-  readonly refusals: number[] = []
-  readonly #key: string
-  readonly #amounts: string
-  readonly #made: Limit
+abstract class OtherLimits {
   readonly #store: Store & { decide(request: object, now: number): StoreResult }
-  readonly #plans = new WeakMap<ReadablePlan, ReadablePlan>()
+  readonly #plans = new WeakMap<ReadablePlan, ReadablePlan | undefined>()
   #now = 0
   #lastPlan: ReadablePlan | undefined
   #last: ReadablePlan | undefined
 
+  constructor() {
+    this.#store = memoryStore({ clock: () => this.#now, maxKeys: 60_000_000, maxBytes: 8 * 2 ** 30 }) as never
+  }
+
+  /** Decides on a request that was decided on with the limits of the document, and returns whether it is refused. */
+  decide(verdict: Verdict, now: number): boolean {
+    const { request } = decisionIn(verdict)
+    const given = request.plan as ReadablePlan
+    const own = this.#planFor(given)
+    if (!own) return false
+    const plan = planNow(own, { clock: () => now })
+    const isOfAll = plan.definitions.length === given.definitions.length
+    const identities = isOfAll ? request.identities : identitiesFor(plan, given, request.identities)
+    const costs = request.costs === given.ones ? plan.ones : costsFor(plan, given, request.costs)
+    this.#now = now
+    const { op } = request
+    return !this.#store.decide({ op, plan, identities, costs, permitId: '', fresh: false }, now).allowed
+  }
+
+  /** What decides in place of a limit: undefined for nothing. */
+  protected abstract replacementOf(limit: Limit): Limit | undefined
+
+  #planFor(plan: ReadablePlan): ReadablePlan | undefined {
+    if (plan === this.#lastPlan) return this.#last
+    let own = this.#plans.get(plan)
+    if (!own && !this.#plans.has(plan)) {
+      const limits = plan.definitions.flatMap((limit) => this.replacementOf(limit) ?? [])
+      if (limits.length > 0) {
+        own = policyOf<never>({ name: plan.policy, limits: limits as never, key: limits[0]?.key as never }).plan(
+          undefined as never,
+          undefined as never,
+        ) as ReadablePlan
+      }
+      this.#plans.set(plan, own)
+    }
+    this.#lastPlan = plan
+    this.#last = own
+    return own
+  }
+}
+
+/** A limit of another number in place of that of a policy. */
+export class Candidate extends OtherLimits {
+  readonly limit: number
+  /** Requests that it refuses and that other policies admit, by the client's place in the sample. */
+  readonly refusals: number[] = []
+  readonly #key: string
+  readonly #amounts: string
+  readonly #made: Limit
+
   /** `of`: the limit that it replaces. `made`: the same with another number. */
   constructor(limit: number, of: Limit, made: Limit) {
+    super()
     this.limit = limit
     this.#key = `${of.policy}\n${of.name}`
     this.#amounts = amountsOf(of)
     this.#made = made
-    this.#store = memoryStore({ clock: () => this.#now, maxKeys: 60_000_000, maxBytes: 8 * 2 ** 30 }) as never
-  }
-
-  /** Decides on a request that was decided on with the limit of the policy, and returns whether it is refused. */
-  decide(verdict: Verdict, now: number): boolean {
-    const { request } = decisionIn(verdict)
-    const given = request.plan as ReadablePlan
-    const plan = planNow(this.#planFor(given), { clock: () => now })
-    const costs = request.costs === given.ones ? plan.ones : costsFor(plan, given, request.costs)
-    const { op, identities } = request
-    this.#now = now
-    return !this.#store.decide({ op, plan, identities, costs, permitId: '', fresh: false }, now).allowed
   }
 
   refused(place: number): void {
     this.refusals[place] = (this.refusals[place] ?? 0) + 1
   }
 
-  #planFor(plan: ReadablePlan): ReadablePlan {
-    if (plan === this.#lastPlan) return this.#last as ReadablePlan
-    let own = this.#plans.get(plan)
-    if (!own) {
-      const limits = plan.definitions.map((limit) => (this.#replaces(limit) ? this.#made : limit))
-      own = policyOf<never>({ name: plan.policy, limits: limits as never, key: limits[0]?.key as never }).plan(
-        undefined as never,
-        undefined as never,
-      ) as ReadablePlan
-      this.#plans.set(plan, own)
-    }
-    this.#lastPlan = plan
-    this.#last = own
-    return own
+  protected override replacementOf(limit: Limit): Limit {
+    return this.#replaces(limit) ? this.#made : limit
   }
 
   /** Overrides have numbers of their own, and keep them. */
@@ -101,11 +122,40 @@ export class Candidate {
   }
 }
 
+/** The limits of the policies beside one, which refuse some requests whatever its own limits are. */
+export class LimitsBeside extends OtherLimits {
+  readonly #isOwn: (limit: Limit) => boolean
+
+  constructor(isOwn: (limit: Limit) => boolean) {
+    super()
+    this.#isOwn = isOwn
+  }
+
+  protected override replacementOf(limit: Limit): Limit | undefined {
+    return this.#isOwn(limit) ? undefined : limit
+  }
+}
+
 function amountsOf({ resolve, limit, window }: Limit): string {
   return resolve('', Number(limit), Number(window)).params.join()
 }
 
-/** Units per cell of `plan`, given those of a plan of the same limits, whose cells may be others. */
-function costsFor({ cells, cellOf }: ReadablePlan, given: ReadablePlan, costs: readonly number[]): readonly number[] {
-  return cells.map((_, c) => costs[given.cellOf[cellOf.indexOf(c)] as number] as number)
+/** Units per cell of `plan`, given those of a plan of the same limits and others, whose cells may be others. */
+function costsFor(
+  { cells, cellOf, definitions }: ReadablePlan,
+  given: ReadablePlan,
+  costs: readonly number[],
+): readonly number[] {
+  const isOfAll = definitions.length === given.definitions.length
+  const placeOf = (at: number) => (isOfAll ? at : given.definitions.indexOf(definitions[at] as Limit))
+  return cells.map((_, c) => costs[given.cellOf[placeOf(cellOf.indexOf(c))] as number] as number)
+}
+
+/** The identities of a plan of some of the limits. */
+function identitiesFor(
+  { starts }: ReadablePlan,
+  given: ReadablePlan,
+  identities: readonly string[],
+): readonly string[] {
+  return starts.map((start) => identities[given.starts.indexOf(start)] as string)
 }
