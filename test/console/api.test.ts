@@ -4,11 +4,13 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import { recordRefusals } from '@sluice/console'
 import { consoleFor } from '@sluice/console/fastify'
 import { createLimiter, type ManagedStore, memoryStore, redisStore, type Store, storeList } from '@sluice/core'
+import { createGuard } from '@sluice/core/http'
 import { type Policies, policies, RedisDocuments } from '@sluice/policies'
 import fastify from 'fastify'
 import { Redis } from 'ioredis'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { closedAfterEach } from '../support/closed-after-each.js'
+import { contextOf } from '../support/context.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 import { APPS, ask, asOperator, authorize, portOf, type StartApp, withBody } from './support.js'
@@ -289,6 +291,45 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('the console on %s
     expect(await details('/blocks', { max: 1001 })).toBe('max: expected a whole number from 1 to 1000')
     expect(await details('/unblock', { identity: IP })).toBe('it has no block of every policy')
   })
+})
+
+test('why: deny lists of a document and of the store, modes and missing identities are in the verdict', async () => {
+  const store = memoryStore({ deny: storeList('of-store') })
+  const document = await policies.from({
+    object: {
+      version: 1,
+      policies: {
+        all: { limits: [{ limit: 5, window: '1h' }], deny: { ip: ['198.18.4.0/24'] }, cost: 3 },
+        mine: { key: 'user', limits: [{ limit: 5, window: '1h' }], match: { paths: ['/mine'] } },
+        tried: { limits: [{ limit: 0, window: '1h' }], enforce: { mode: 'report' }, match: { paths: ['/tried'] } },
+      },
+    },
+    keys: { user: () => undefined },
+  })
+  const server = await (APPS.Koa as StartApp)({ store, policies: document, authorize })
+  open.push(() => closed(server))
+  const port = portOf(server)
+  const why = async (value: string, path: string, more: object = {}) => {
+    const body = { identity: { kind: 'ip', value }, path, ...more }
+    return (await ask(port, '/sluice/api/why', { headers: withBody(port), body })).json
+  }
+  expect(await why('198.18.4.9', '/')).toMatchObject({
+    now: [{ policy: 'all', reason: 'denied', list: { effect: 'deny', kind: 'ip' } }],
+  })
+  await store.list('of-store').add({ ip: '192.0.2.7' })
+  expect(await why('192.0.2.7', '/')).toMatchObject({ now: [{ reason: 'denied', list: { list: 'of-store' } }] })
+  expect(await why('192.0.2.8', '/mine')).toMatchObject({ now: [], unknown: [{ policy: 'mine', needs: ['user'] }] })
+  const ann = { with: [{ kind: 'user', value: 'ann' }] }
+  expect(await why('192.0.2.8', '/mine', ann)).toMatchObject({ now: [], unknown: [] })
+  expect(await why('192.0.2.8', '/tried')).toMatchObject({
+    now: [],
+    reported: [{ policy: 'tried', allowed: false, reported: true }],
+    unknown: [],
+  })
+  // A static cost counts.
+  const guard = createGuard({ store, policies: document })
+  await guard(contextOf({ ip: '192.0.2.9' }))
+  expect(await why('192.0.2.9', '/')).toMatchObject({ now: [{ policy: 'all', reason: 'limited' }] })
 })
 
 test('sets, lists and ends an override until a date, and each change has an entry', async () => {

@@ -83,6 +83,10 @@ export interface LimitsLeft {
   readonly override?: { readonly index: number | string; readonly until?: number }
   readonly allowed?: boolean
   readonly reason?: string
+  readonly reported?: true
+  readonly needs?: readonly string[]
+  readonly unless?: readonly string[]
+  readonly list?: { readonly list: string; readonly kind: string; readonly effect: 'allow' | 'deny' }
   readonly retryAfterMs?: number
   readonly limits?: readonly LimitLeft[]
   readonly error?: string
@@ -99,6 +103,8 @@ export interface IdentityAnswer {
 export interface WhyAnswer {
   readonly identity: { readonly kind: string; readonly value: string }
   readonly now: readonly LimitsLeft[]
+  readonly reported: readonly LimitsLeft[]
+  readonly unknown: readonly LimitsLeft[]
   readonly blocks: readonly BlockEntry[]
   readonly refusals: readonly LastRefusal[]
 }

@@ -4,21 +4,16 @@ import { OverrideDialog } from '../actions/override.js'
 import type { Identity, IdentityAnswer, LimitLeft, LimitsLeft, WhyAnswer } from '../answers.js'
 import { useShell } from '../context.js'
 import { useAsk } from '../live/use-ask.js'
-import { Chip, Failure, Notice, PageHead, Section, Text, Time, valueText, WhoText } from '../parts/basics.js'
+import { Chip, Failure, PageHead, Section, Text, Time, valueText, WhoText } from '../parts/basics.js'
 import { BlockTable } from '../parts/blocks.js'
 import { ClientSearch } from '../parts/client-search.js'
 import { TextField } from '../parts/dialog.js'
 import { counted, duration, limitText, whole } from '../parts/format.js'
-import { RefusalTable, reasonText } from '../parts/refusals.js'
+import { RefusalTable } from '../parts/refusals.js'
 import { Table } from '../parts/table.js'
+import { nameOf, type Request, Verdict } from './verdict.js'
 
 const EVERY_MS = 5000
-
-interface Request {
-  readonly path?: string
-  readonly method?: string
-  readonly tier?: string
-}
 
 export function Client({ identity }: { identity: Identity | undefined }) {
   if (identity) return <Found key={`${identity.kind}=${valueText(identity)}`} identity={identity} />
@@ -45,7 +40,7 @@ function Found({ identity }: { identity: Identity }) {
         {answer && <Actions identity={identity} answer={answer} />}
       </PageHead>
       <Failure of={why.error ? why : state} />
-      {why.answer && answer && <Verdict why={why.answer} lists={answer.lists} />}
+      {why.answer && answer && <Verdict {...{ answer, request, setRequest }} why={why.answer} />}
       <LimitSection answer={answer} request={request} setRequest={setRequest} />
       {answer && answer.blocks.length > 0 && (
         <Section title="Blocks and bans">
@@ -105,53 +100,6 @@ function Actions({ identity, answer }: { identity: Identity; answer: IdentityAns
       )}
     </>
   )
-}
-
-/** The answer to the question that brought the operator here. */
-function Verdict({ why: { now, blocks }, lists }: { why: WhyAnswer; lists: readonly string[] }) {
-  if (now.length === 0 && blocks.length === 0) {
-    return (
-      <Notice tone="good">
-        A request would be admitted now by every limiter that is shown
-        {lists.length > 0 && ', unless a policy refuses a list that it is on'}.
-      </Notice>
-    )
-  }
-  return (
-    <Notice tone="bad">
-      <strong>It is refused now.</strong>
-      <ul>
-        {blocks.map(({ policy, reason, until, ban }) => (
-          <li key={`block ${policy}`}>
-            {ban ? `Banned after ${whole(ban.strikes)} strikes` : 'Blocked'} by{' '}
-            {policy ? <Text>{policy}</Text> : 'every policy'} until <Time at={until} />
-            {reason && (
-              <>
-                : <Text>{reason}</Text>
-              </>
-            )}
-          </li>
-        ))}
-        {now
-          .filter(({ reason }) => blocks.length === 0 || (reason !== 'blocked' && reason !== 'banned'))
-          .map((limits) => (
-            <li key={nameOf(limits)}>
-              <Text>{nameOf(limits)}</Text>: {reasonText(limits.reason ?? 'limited')}
-              {fullOf(limits)}
-              {limits.retryAfterMs === undefined ? '' : `, for ${duration(limits.retryAfterMs)}`}
-            </li>
-          ))}
-      </ul>
-    </Notice>
-  )
-}
-
-const nameOf = ({ limiter, policy, tier }: LimitsLeft) =>
-  [limiter, policy, tier].filter((each) => each !== undefined).join(' › ')
-
-function fullOf({ limits = [] }: LimitsLeft): string {
-  const full = limits.find(({ allowed }) => !allowed)
-  return full ? ` (${limitText(full.limit, full.windowMs, full.algorithm, full.unit)})` : ''
 }
 
 interface LimitRow extends LimitsLeft {

@@ -5,25 +5,17 @@ import {
   ipRanges,
   type KeptState,
   type KeyValue,
-  type LimitReport,
-  SluiceError,
   type Store,
-  type Verdict,
 } from '@sluice/core'
-import { identityText, isKind, limiterOfIdentities, listedValue, textValue } from '@sluice/core/internal'
+import { identityText, isKind, listedValue, textValue } from '@sluice/core/internal'
 import { BANS, LISTS } from '@sluice/core/store'
 import type { CheckedOptions } from '../options.js'
 import { Problem } from '../problem.js'
 import type { Schema } from '../schema.js'
-import type { PeekableLimiter } from './limiters.js'
-import type { LimitsForIdentity, ShownRequest } from './policies.js'
+import type { GivenIdentity } from './given.js'
+import type { LimitsForIdentity } from './policies.js'
 
-/** An identity as bodies have it. */
-export interface GivenIdentity {
-  readonly kind: string
-  readonly value: string | readonly string[]
-  readonly counted?: boolean
-}
+export type { GivenIdentity } from './given.js'
 
 export const IDENTITY: Schema = {
   type: 'object',
@@ -61,89 +53,12 @@ export function textOf(identity: IdentityByKind): string {
   return identityText('identity', identity)
 }
 
-/** What one limiter, or one policy of a document, has left for an identity. */
-export interface ShownLimits {
-  /** The `name` of the limiter. */
-  readonly limiter: string
-  readonly policy?: string
-  readonly tier?: string
-  readonly override?: LimitsForIdentity['override']
-  /** Whether a request of cost 1 would be admitted now, and why not. */
-  readonly allowed?: boolean
-  readonly reason?: string
-  /** Ms until it would be; absent where it never will, and where that is unknown. */
-  readonly retryAfterMs?: number
-  readonly block?: unknown
-  readonly ban?: unknown
-  readonly limits?: readonly Omit<LimitReport, 'key'>[]
-  /** Why nothing can be said, as a sentence. */
-  readonly error?: string
-}
-
-type Parts = Pick<CheckedOptions<never>, 'store' | 'limiters' | 'documents'>
-
-/** By a peek of each limiter and document: charges nothing. */
-export async function limitsOf(parts: Parts, identity: IdentityByKind, request: ShownRequest): Promise<ShownLimits[]> {
-  const { kind } = counted(identity)
-  const own = parts.limiters
-    .filter(({ kinds }) => kinds.includes(kind))
-    .flatMap((limiter) => limitsByLimiter(limiter, identity, request.tier))
-  const ofDocuments = parts.documents.map(async ({ name, policies }) => {
-    const all = await policies.forIdentity(identity, request)
-    return Promise.all(all.map((each) => limitsByDocument(parts.store, name, each)))
-  })
-  return [...(await Promise.all(own)), ...(await Promise.all(ofDocuments)).flat()]
-}
-
-function limitsByLimiter(
-  limiter: PeekableLimiter,
-  identity: IdentityByKind,
-  tier: string | undefined,
-): Promise<ShownLimits>[] {
-  const { name, tiers } = limiter
-  const names = tiers.length === 0 ? [undefined] : tiers.filter((each) => tier === undefined || each === tier)
-  return names.map(async (each) => {
-    const of = { limiter: name, ...(each !== undefined && { tier: each }) }
-    try {
-      return {
-        ...of,
-        ...shown(await limiterOfIdentities(limiter).peek(identity, each === undefined ? {} : { tier: each })),
-      }
-    } catch (error) {
-      // Such as limits that are functions of a request.
-      if (error instanceof SluiceError && error.code === 'STORE_UNAVAILABLE') throw error
-      return { ...of, error: error instanceof Error ? error.message : 'its limits need a request' }
-    }
-  })
-}
-
-async function limitsByDocument(store: Store, name: string, found: LimitsForIdentity): Promise<ShownLimits> {
-  const { policy, tier, override } = found
-  const verdict = await limiterFor(store, name, found).peek(undefined)
-  return {
-    limiter: name,
-    policy,
-    ...(tier !== undefined && { tier }),
-    ...(override && { override }),
-    ...shown(verdict),
-  }
-}
-
 /** The limiter that counts the limits of a document for one identity. */
 export function limiterFor(store: Store, name: string, { limits, consistency }: LimitsForIdentity) {
   return createLimiter<unknown>({ name, store, limits, ...(consistency && { consistency }) })
 }
 
-function shown({ allowed, reason, retryAfterMs, block, ban, limits }: Verdict) {
-  return {
-    allowed,
-    ...(reason !== undefined && { reason }),
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
-    ...(block && { block }),
-    ...(ban && { ban }),
-    limits: limits.map((limit) => ({ ...limit })),
-  }
-}
+export type Parts = Pick<CheckedOptions<never>, 'store' | 'limiters' | 'documents'>
 
 /** The names of the limiters, and of the policies of documents. */
 export function namesOf({ limiters, documents }: Pick<Parts, 'limiters' | 'documents'>): string[] {

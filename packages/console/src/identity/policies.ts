@@ -1,9 +1,12 @@
 import type { IdentityByKind, Limit, PolicyOptions } from '@sluice/core'
 import type { PolicyOverrides } from '../overrides.js'
 import type { PolicyVersions } from '../versions.js'
+import type { GivenIdentity } from './given.js'
 
 /** The request for which policies are shown. */
 export interface ShownRequest {
+  /** Other identities of the same request. */
+  readonly with?: readonly GivenIdentity[]
   /** Policies for other paths are left out. @default policies of every path */
   readonly path?: string
   /** Policies for other methods are left out. @default 'GET', with a path */
@@ -35,5 +38,7 @@ export interface PeekablePolicies {
     string,
     { readonly options: { readonly limits?: readonly Limit[]; readonly deny?: unknown } }
   >
+  /** For the decisions of its guard. */
+  forKnown(known: never): unknown
   forIdentity(identity: IdentityByKind, request?: ShownRequest): Promise<readonly LimitsForIdentity[]>
 }

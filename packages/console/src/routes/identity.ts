@@ -8,12 +8,12 @@ import {
   type GivenIdentity,
   IDENTITY,
   limiterFor,
-  limitsOf,
   listsOf,
   namesOf,
   searchable,
   textOf,
 } from '../identity/identity.js'
+import { countsIt, decided, limitsOf } from '../identity/peeks.js'
 import type { ShownRequest } from '../identity/policies.js'
 import type { CheckedOptions } from '../options.js'
 import { Problem } from '../problem.js'
@@ -26,6 +26,12 @@ interface IdentityBody extends ShownRequest {
 
 const REQUEST = {
   identity: IDENTITY,
+  with: {
+    type: 'array',
+    maxItems: 16,
+    items: IDENTITY,
+    description: 'Other identities of the same request, such as its user beside its address.',
+  },
   path: {
     type: 'string',
     minLength: 1,
@@ -58,7 +64,7 @@ export const IDENTITIES = [
         listsOf(parts, identity),
         search ? storedOf(parts, identity) : undefined,
       ])
-      return { identity: counted(identity), limits, blocks, lists, ...(stored && { stored }) }
+      return { identity: counted(identity), limits: limits.filter(countsIt), blocks, lists, ...(stored && { stored }) }
     },
   }),
   route<IdentityBody>({
@@ -69,7 +75,7 @@ export const IDENTITIES = [
     may: 'read',
     body: object(REQUEST, 'identity'),
     answer:
-      'The limiters that would refuse it, and its refusals of the last 15 minutes, newest first, as for all identities.',
+      'The limiters that would refuse it now; those that would only report it; those of which more has to be known, by needs; and its refusals of the last 15 minutes, newest first, as for all identities.',
     async run({ console: parts, body: { identity: given, ...request } }) {
       const identity = byKind(given)
       const { kind, value } = counted(identity)
@@ -78,8 +84,7 @@ export const IDENTITIES = [
         blocksOf(parts, identity),
         refusalsOf(parts.store, `${kind}=${value}`),
       ])
-      const now = limits.filter(({ allowed }) => allowed === false)
-      return { identity: { kind, value }, now, blocks, ...refusals }
+      return { identity: { kind, value }, ...decided(limits), blocks, ...refusals }
     },
   }),
   route<IdentityBody & { readonly limiter?: string; readonly search?: boolean }>({
@@ -101,7 +106,7 @@ export const IDENTITIES = [
       const identity = byKind(given)
       if (search) searchable(parts.store)
       if (limiter !== undefined) await checkName(parts, identity, limiter, search)
-      const before = await limitsOf(parts, identity, request)
+      const before = (await limitsOf(parts, identity, request)).filter(countsIt)
       if (before.length === 0 && !search) throw new Problem(404, NOTHING)
       const change = { by: operator.name, action: 'reset', identity: textOf(identity), before }
       return makeChange(parts.store, limiter === undefined ? change : { ...change, policy: limiter }, async () => ({

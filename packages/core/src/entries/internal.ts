@@ -7,10 +7,19 @@ export { identityText, listedValue } from '../blocks/given-blocks.js'
 export { hasBegun } from '../features/bans/block-events.js'
 export { blockBy, type RecordedBlocks, unblockBy } from '../features/bans/recorded-blocks.js'
 export { createGuard, guardByPolicies, policyOf, stateNamesOf } from '../features/composed.js'
+export type { GuardOfPolicies, KnownPolicy } from '../features/documents/guards-of.js'
 export type { PassOne } from '../features/documents/policies-guard.js'
 export { FileWatcher } from '../features/lists/files/file-watcher.js'
 export { stampOf } from '../features/lists/files/stamp.js'
 export { countsOnly } from '../features/outcomes/counting.js'
+export {
+  guardOfLimiter,
+  guardsOf,
+  isOfRequests,
+  type PeekedPolicy,
+  peekLimiter,
+  peekPolicies,
+} from '../features/peek.js'
 export { CONSOLE_LIMITER } from '../features/records/counts.js'
 export { type Figures, figuresIn, type LiveProcess, startReporting } from '../features/records/figures.js'
 export { hasOthers, type LiveFigures, USED_BOUNDS } from '../features/records/live.js'
@@ -34,6 +43,7 @@ export { checkCost } from '../policy/costs.js'
 export { freeLimitName } from '../policy/free-name.js'
 export { checkedKey } from '../policy/key.js'
 export { valueFor } from '../policy/kinds.js'
+export { KnownRequest } from '../policy/known-request.js'
 export { defaultLimit } from '../policy/limits/sliding-window.js'
 export type { ReadablePlan } from '../policy/plan.js'
 export { planNow } from '../policy/plan-now.js'

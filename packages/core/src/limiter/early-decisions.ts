@@ -1,9 +1,18 @@
 import type { Given } from '../policy/kinds.js'
+import type { KnownRequest } from '../policy/known-request.js'
 import type { PolicyChoice } from '../policy/policy.js'
 import type { HttpContext } from '../request/context.js'
 import type { Store } from '../store/store.js'
 import type { LimiterWarning, Warnings } from '../util/warnings.js'
 import type { Verdict } from '../verdict/verdict.js'
+
+/** What decides before the limits on a request that is known in part. */
+export interface KnownMatch {
+  /** Undefined if the limits decide, as far as is known. */
+  readonly verdict: Verdict | undefined
+  /** The kinds of identities that would have to be known besides, by what they may do. */
+  readonly missing: { readonly allow: readonly string[]; readonly deny: readonly string[] }
+}
 
 /** Decides before the limits, as lists do. */
 export interface EarlyDecisions<Subject> {
@@ -15,6 +24,8 @@ export interface EarlyDecisions<Subject> {
   match(subject: Subject, context: HttpContext<Subject>): Verdict | undefined
   /** The same for an identity that is given by hand: functions of requests are not called. */
   matchGiven(given: Given): Verdict | undefined
+  /** The same for a request that is known in part, and the kinds of identities that would have to be known besides. */
+  matchKnown(known: KnownRequest): KnownMatch
   /** Warns about a block of an identity that is admitted all the same. */
   adviseOnBlock(given: Given): void
 }

@@ -6,11 +6,19 @@ import {
   type MatchedPolicies,
   SluiceError,
 } from '@sluice/core'
-import { ignorePromises, MAX_LIMITS, PathTree, propertyOf } from '@sluice/core/internal'
+import {
+  ignorePromises,
+  type KnownPolicy,
+  type KnownRequest,
+  MAX_LIMITS,
+  PathTree,
+  propertyOf,
+} from '@sluice/core/internal'
 import { type Problem, shown } from '../problems/problem.js'
 import { Combinations } from './combinations.js'
 import { contextFor, type Explanation, type RequestToExplain } from './explain.js'
 import { type LimitsForIdentity, limitsForIdentity, type RequestOfIdentity } from './for-identity.js'
+import { variantsForKnown } from './for-known.js'
 import { variantForClient } from './given-client.js'
 import type { Keys } from './keys.js'
 import { type Overrides, variantBy } from './overrides.js'
@@ -78,6 +86,16 @@ export class CompiledPolicies {
       return why === undefined || (why !== 'path' && why !== 'method')
     })
     return (await Promise.all(all.map((policy) => limitsForIdentity(policy, identity, tier)))).flat()
+  }
+
+  /** The policies, by tier, that may apply to a request that is known in part. */
+  async forKnown(known: KnownRequest): Promise<KnownPolicy[]> {
+    const { path, method } = known
+    const context = path === undefined ? undefined : contextFor({ path, method })
+    const found = context && this.#paths.find(context.path)
+    const all = this.#policies.filter((_, i) => !found || found.includes(i))
+    const ofAll = await Promise.all(all.map((policy) => variantsForKnown(policy, known, context)))
+    return ofAll.flat().map(({ variant, ...rest }) => ({ ...rest, matched: this.#combinations.of([variant]) }))
   }
 
   /** The policy of this name for a client that is given by hand, with its override. Undefined if there is none of the name. */

@@ -26,6 +26,7 @@ import { eitherDeny } from '../lists/list-step.js'
 import { RATE_LIMIT_OPTIONS, type RateLimitOptions } from '../options.js'
 import { QUEUES } from '../queues/limiter-queues.js'
 import { NOT_LIMITED } from '../queues/request-queues.js'
+import { noteGuardOf } from './guards-of.js'
 import { NO_POLICIES, Passage, reportedIn, without } from './passage.js'
 import { policiesByHand } from './policies-by-hand.js'
 import type { MatchedPolicies, OptionsOfPolicies, PolicySource } from './policy-source.js'
@@ -97,8 +98,11 @@ export function guardOfDocuments<Request>(
   const anonymous = anonymousBy<Request>(where, own.anonymous, warnings)
   const engine = new Engine(byHand, own.store, own, emitter, composition, simulated?.timing, resets)
   if (policies.onChange) engine.parts.get(QUEUES)?.follow((listener) => policies.onChange?.(listener) as () => void)
+  const limiter = requestLimiter(composition, engine, undefined, anonymous) as Limiter<Request>
+  const of = (matched: MatchedPolicies<never>) => limiters.of(matched as MatchedPolicies<Request>) as never
+  noteGuardOf(limiter, { name, store, source: policies as PolicySource<never>, of })
   return Object.assign(guard, {
-    limiter: requestLimiter(composition, engine, undefined, anonymous) as Limiter<Request>,
+    limiter,
     requestProperty,
     // Some policies may take permits, now or after a change.
     holdsPermits: true,

@@ -1,6 +1,7 @@
 import { checkedKey, isMissing } from '../../policy/key.js'
 import { bitsOf, kindOf, partsOf } from '../../policy/keyed.js'
 import { type Given, valueFor } from '../../policy/kinds.js'
+import type { KnownRequest } from '../../policy/known-request.js'
 import type { KeyFunction } from '../../policy/limits/limit.js'
 import type { PolicyChoice } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
@@ -85,6 +86,11 @@ export class KindReader<Subject> implements ListKeys {
     const value = partOf(kind, given)
     if (value === undefined) return undefined
     return kind === 'ip' ? String(value) : this.valueOf(kind, value as KeyValue)
+  }
+
+  /** The same of a request that is known in part. */
+  readKnown(kind: string, known: KnownRequest): string | undefined {
+    return kind === 'ip' ? known.address : known.valueFor(this.#where, this.#keyOf(kind))
   }
 
   /** An identity as the policy's own keys would count it. */

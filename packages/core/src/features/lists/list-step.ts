@@ -120,11 +120,7 @@ export class ListStep {
 
   /** Undefined if no list has it. */
   match(subject: ListSubject): Listed | undefined {
-    const versions = this.#sumOfVersions()
-    if (versions !== this.#versions) {
-      this.#versions = versions
-      this.#groups = this.#grouped()
-    }
+    this.#refresh()
     let denied: Listed | undefined
     for (const group of this.#groups) {
       const { kind, deny } = group
@@ -141,6 +137,23 @@ export class ListStep {
     }
     const { ask } = subject
     return this.#asked(this.#allowing, 'allow', ask) ?? denied ?? this.#asked(this.#denying, 'deny', ask)
+  }
+
+  /** The kinds that lists have besides those that are known, and `request` for functions, by what they may do. */
+  missing(isKnown: (kind: string) => boolean): { readonly allow: readonly string[]; readonly deny: readonly string[] } {
+    this.#refresh()
+    const kindsOf = (effect: 'allow' | 'deny', predicates: Predicates) => [
+      ...this.#groups.flatMap((group) => (group[effect].length > 0 && !isKnown(group.kind) ? [group.kind] : [])),
+      ...(predicates.length > 0 ? ['request'] : []),
+    ]
+    return { allow: kindsOf('allow', this.#allowing), deny: kindsOf('deny', this.#denying) }
+  }
+
+  #refresh(): void {
+    const versions = this.#sumOfVersions()
+    if (versions === this.#versions) return
+    this.#versions = versions
+    this.#groups = this.#grouped()
   }
 
   #asked(predicates: Predicates, effect: 'allow' | 'deny', ask: ListSubject['ask']): Listed | undefined {

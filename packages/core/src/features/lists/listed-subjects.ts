@@ -1,6 +1,8 @@
+import type { KnownMatch } from '../../limiter/early-decisions.js'
 import { isAddressForgeable } from '../../limiter/open-proxy.js'
 import { entriesIn } from '../../policy/given-identities.js'
 import type { Given } from '../../policy/kinds.js'
+import type { KnownRequest } from '../../policy/known-request.js'
 import { type ReadablePlan, readablePlan } from '../../policy/plan.js'
 import type { PolicyChoice } from '../../policy/policy.js'
 import type { HttpContext } from '../../request/context.js'
@@ -107,6 +109,16 @@ export class ListedSubjects<Subject> {
       ask: undefined,
       hasForgeableAddress: () => false,
     })
+  }
+
+  matchKnown(known: KnownRequest): KnownMatch {
+    const subject: ListSubject = {
+      valueOf: (kind) => this.#reader.readKnown(kind, known),
+      ask: undefined,
+      hasForgeableAddress: () => false,
+    }
+    const missing = this.#step.missing((kind) => subject.valueOf(kind) !== undefined)
+    return { verdict: this.#verdict(subject), missing }
   }
 
   /** Warns about a block that has no effect, as an allow list admits the identity. */

@@ -10,6 +10,7 @@ import { GuardedRequest } from './guarded-request.js'
 import type { BasicRateLimitOptions } from './options.js'
 import type { Outcome } from './outcome.js'
 import { type GuardComposition, type GuardParts, guardParts, type SharedByGuards } from './parts.js'
+import { notePartsOf } from './parts-of-limiters.js'
 import { type OwnStep, stepsFor } from './steps.js'
 
 /**
@@ -38,6 +39,7 @@ export function createGuardOf<Request>(
   composition: GuardComposition,
 ): BasicGuard<Request> {
   const parts = partsAndSteps(options, composition)
+  notePartsOf(parts.limiter, parts as never)
   return Object.assign((context: HttpContext<Request>) => passThroughGuard(parts, context), {
     limiter: parts.limiter as BasicLimiter<Request | string | IdentityByKind>,
     requestProperty: parts.requestProperty,
