@@ -23,8 +23,6 @@ export class Learned {
   inFlight = 0
   /** Requests that wait for their turn. */
   waiting = 0
-  /** The instants of the last requests, for the rate at which a service refused. */
-  readonly sentAt: number[] = []
   readonly #pace: Pace
   #limits: readonly Known[] = []
   #hasAnswered = false
@@ -37,12 +35,6 @@ export class Learned {
   /** Whether a response has told what is left, and it still holds; or told nothing. */
   isKnown(now: number): boolean {
     return this.#hasAnswered && this.#limits.every(({ isBucket, resetAt }) => isBucket || resetAt > now)
-  }
-
-  sent(now: number): void {
-    this.inFlight++
-    this.sentAt.push(now)
-    while ((this.sentAt[0] as number) <= now - 1000) this.sentAt.shift()
   }
 
   /** Takes in the response to a request that was sent at an instant; undefined for one that failed. */

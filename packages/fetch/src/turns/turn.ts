@@ -12,6 +12,8 @@ export interface Turn {
   readonly sentAt: number
   /** How far requests were slowed when it was sent. */
   readonly slowed: number
+  /** The requests of all processes in the second before, this one included. */
+  readonly sentInLastSecond: number
   /** Lets the next request have its turn, if this one was alone. */
   readonly release: () => void
 }

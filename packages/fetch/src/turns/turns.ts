@@ -9,7 +9,7 @@ import {
 } from '@sluice/core'
 import type { OutboundOptions } from '../options.js'
 import type { Quota } from '../quota/quota-types.js'
-import { PACED, SLOWED, sharedLimits, slowedIn, slowedIntervalMs, slowerBy } from './cells.js'
+import { PACED, SENT, SLOWED, SLOWING, sentIn, sharedLimits, slowedIn, slowedIntervalMs, slowerBy } from './cells.js'
 import { Learned } from './learned.js'
 import { Progress } from './progress.js'
 import type { Turn, TurnOptions } from './turn.js'
@@ -65,10 +65,16 @@ export class Turns {
       const verdict = await this.#admission(key, options, learned, progress)
       const now = performance.now()
       const isAlone = !learned.isKnown(now)
-      learned.sent(now)
+      learned.inFlight++
       if (!isAlone) release()
       else setTimeout(release, FIRST_ALONE_MS).unref()
-      return { key, sentAt: now, slowed: slowedIn(verdict) ?? 0, release: isAlone ? release : () => {} }
+      return {
+        key,
+        sentAt: now,
+        slowed: slowedIn(verdict) ?? 0,
+        sentInLastSecond: sentIn(verdict),
+        release: isAlone ? release : () => {},
+      }
     } catch (error) {
       release()
       throw error
@@ -84,7 +90,7 @@ export class Turns {
       const interval = () =>
         Math.round(1000 * Math.max(slowedIntervalMs(slowed), learned.intervalMs(performance.now())))
       const paced = interval()
-      const cost = { ...this.#requests(1), [PACED]: paced }
+      const cost = { ...this.#requests(1), [SENT]: 1, [PACED]: paced }
       const verdict = await this.#limiter.acquire(key, given({ cost, signal, priority, maxWait: progress.left }))
       slowed = slowedIn(verdict) ?? slowed
       // A block may have begun while it waited for the requests before it.
@@ -112,7 +118,7 @@ export class Turns {
     learned.answered(quota, turn.sentAt, performance.now())
     try {
       if (quota && quota.holdMs > 0) await this.#hold(turn.key, quota.holdMs, quota.isRefusal)
-      else if (isRefusal) await this.#slow(turn, learned)
+      else if (isRefusal) await this.#slow(turn)
     } finally {
       turn.release()
     }
@@ -128,11 +134,12 @@ export class Turns {
   }
 
   /** Slows all down, once for all requests that were in flight. */
-  async #slow({ key, slowed }: Turn, learned: Learned): Promise<void> {
+  async #slow({ key, slowed, sentInLastSecond }: Turn): Promise<void> {
     const now = slowedIn(await this.#limiter.peek(key))
     if (now === undefined || now > slowed + SLOWED_TOLERANCE) return
-    const by = slowerBy(now, learned.sentAt.length)
-    if (by > 0) await this.#limiter.consume(key, { cost: { ...this.#requests(0), [SLOWED]: by } })
+    const by = slowerBy(now, sentInLastSecond)
+    const cost = { ...this.#requests(0), [SLOWED]: by, [SLOWING]: 1 }
+    if (!(await this.#limiter.consume(key, { cost })).allowed) return
     await this.#hold(key, Math.max(LEAST_HOLD_MS, slowedIntervalMs(now + by)), true)
   }
 

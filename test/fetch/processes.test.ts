@@ -1,0 +1,74 @@
+// Takes long: begins first.
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import type { LimitedFetchOptions } from '@sluice/fetch'
+import { afterEach, beforeAll, beforeEach, expect, test } from 'vitest'
+import { ensureBuilt } from '../support/built-core.js'
+import { type RedisServer, startRedis } from '../support/redis-server.js'
+import { type Service, type ServiceOptions, startService } from './service.js'
+
+const PROCESSES = 4
+
+let redis: RedisServer
+let callers: ChildProcess[]
+let service: Service
+beforeAll(async () => {
+  ensureBuilt('core', 'fetch')
+  redis = await startRedis()
+  return () => redis.stop()
+})
+beforeEach(async () => {
+  const env = { ...process.env, REDIS_URL: redis.url }
+  const path = fileURLToPath(new URL('caller.js', import.meta.url))
+  callers = Array.from({ length: PROCESSES }, () => fork(path, { env, execArgv: [] }))
+  await Promise.all(callers.map((caller) => once(caller, 'message')))
+})
+afterEach(async () => {
+  for (const caller of callers) caller.kill()
+  await service.close()
+})
+
+async function callAll(requests: number, options: Omit<LimitedFetchOptions, 'store'>): Promise<unknown[]> {
+  const results = await Promise.all(
+    callers.map(async (caller) => {
+      caller.send({ url: service.url, requests, options })
+      const [statuses] = await once(caller, 'message')
+      return statuses as unknown[]
+    }),
+  )
+  return results.flat()
+}
+
+const start = async (options: ServiceOptions) => {
+  service = await startService(options)
+}
+
+test('four processes spend a limit together that responses tell, and none of their requests is refused', async () => {
+  await start({ dialect: 'github', limit: 40, windowMs: 4000 })
+  const grows = setTimeout(() => (service.limit = 80), 6000)
+  const statuses = await callAll(50, { pace: 'even' })
+  clearTimeout(grows)
+  expect(statuses).toEqual(Array(PROCESSES * 50).fill(200))
+  expect(service.refusedAt).toEqual([])
+}, 60_000)
+
+test('after a refusal without a time, no second burst comes from any process', async () => {
+  await start({ dialect: 'bare', limit: 20, windowMs: 1000 })
+  const statuses = await callAll(15, { retry: { attempts: 20 } })
+  expect(statuses).toEqual(Array(PROCESSES * 15).fill(200))
+  expect(service.refusedAt.length).toBeGreaterThan(0)
+  // Those that were in flight when a response first told it, and a few that a busy machine sent late.
+  const endOfBurst = (service.refusedAt[0] as number) + 900
+  expect(service.refusedAt.filter((at) => at > endOfBurst).length).toBeLessThanOrEqual(3)
+}, 90_000)
+
+test('Retry-After holds the requests of all processes', async () => {
+  await start({ dialect: 'retry-after', limit: 2, windowMs: 600_000 })
+  await callAll(1, { maxWait: '1s' })
+  await callAll(2, { maxWait: '1s' })
+  const arrived = service.arrivedAt.length
+  const errors = await callAll(10, { maxWait: '1s' })
+  expect(errors.filter((error) => !String(error).includes('a pause that the service asks for'))).toEqual([])
+  expect(service.arrivedAt.length).toBe(arrived)
+}, 60_000)
