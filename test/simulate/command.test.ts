@@ -248,3 +248,54 @@ test('a check of good clients fails where none of them is in the log, and names 
   const empty = await sluice([...args, files['nothing.txt']])
   expect([empty.code, empty.stderr]).toEqual([2, expect.stringContaining('--good: expected a client, got none in ')])
 })
+
+test('a change that newly refuses more than a share of the requests fails the check', async () => {
+  const files = filesOf({
+    'access.log': LOG,
+    'old.json': JSON.stringify(policyOf({ limit: 10, window: '1m' })),
+    'new.json': JSON.stringify(PER_MINUTE),
+  })
+  const args = ['simulate', files['access.log'], '--document', files['new.json']]
+  const against = [...args, '--against', files['old.json'], '--max-refused']
+  expect(await sluice([...against, '39.9%'])).toMatchObject({
+    code: 1,
+    stderr: 'sluice: the change newly refuses 40 % of the requests, more than --max-refused 39.9%\n',
+    stdout: expect.stringContaining('The change: +1 client refused, −0; +40 % of the requests'),
+  })
+  expect(await sluice([...against, '40%'])).toMatchObject({ code: 0, stderr: '' })
+  for (const share of ['0.1', '101%', '-1%', 'few'])
+    expect(await sluice([...against, share])).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining(`--max-refused: expected a share from 0% to 100%, got "${share}"`),
+    })
+  expect((await sluice([...args, '--max-refused', '1%'])).stderr).toContain('--max-refused: expected --against FILE')
+})
+
+test('a change that spares some clients and refuses others is judged by the others', async () => {
+  const log = Array.from({ length: 10 }, (_, i) =>
+    line(i, i < 5 ? '192.0.2.7' : '192.0.2.8', i < 5 ? '/a' : '/b'),
+  ).join('')
+  const of = (path: string) => ({
+    version: 1,
+    policies: { api: { match: { paths: [path] }, limits: [{ limit: 2, window: '1m' }] } },
+  })
+  const { 'old.json': old } = filesOf({ 'old.json': JSON.stringify(of('/a')) })
+  const { report } = await simulated(log, of('/b'), ['--against', old])
+  expect(report.against).toMatchObject({ requestsRefused: 0, requestsNewlyRefused: 0.3 })
+})
+
+test('a log is cut at two times', async () => {
+  const cut = async (...args: string[]) => (await simulated(LOG, PER_MINUTE, args)).report
+  expect((await cut('--since', '2026-03-01T00:00:02Z')).requests.total).toBe(3)
+  expect((await cut('--until', '2026-03-01T00:00:02Z')).requests.total).toBe(2)
+  expect(await cut('--since', '2026-03-01T01:00:01+01:00', '--until', '2026-03-01 00:00:20')).toMatchObject({
+    requests: { total: 3 },
+    log: { firstMs: Date.UTC(2026, 2, 1, 0, 0, 1), lastMs: Date.UTC(2026, 2, 1, 0, 0, 10) },
+  })
+  expect((await cut('--since', '2026-03-01', '--until', '2026-03-01T00:01Z')).requests.total).toBe(5)
+  await expect(cut('--since', '2026-03-02')).rejects.toThrow(
+    '--since and --until leave out every request: the logs are from 2026-03-01T00:00:00Z to 2026-03-01T00:00:20Z',
+  )
+  await expect(cut('--since', 'yesterday')).rejects.toThrow('--since: expected a time such as 2026-03-01T12:00:00Z')
+  await expect(cut('--since', '2026-03-02', '--until', '2026-03-01')).rejects.toThrow('--until: expected a time after')
+})

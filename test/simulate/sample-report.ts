@@ -56,6 +56,7 @@ export function sampleReport(seed = 7): SimulationReport {
       newlyRefused: refused.slice(0, 12),
       noLongerRefused: Array.from({ length: 3 }, (_, i) => clientOf(100 + i, random)),
       requestsRefused: 0.004,
+      requestsNewlyRefused: 0,
     },
     redis: {
       commands: total,

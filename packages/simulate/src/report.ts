@@ -136,6 +136,8 @@ export interface Comparison {
   readonly noLongerRefused: readonly RefusedClient[]
   /** Share of all requests, after less before: negative where fewer are refused. */
   readonly requestsRefused: number
+  /** Share of all requests that are refused to clients beyond what each was refused before: other clients do not offset it. */
+  readonly requestsNewlyRefused: number
 }
 
 /** For the whole log, by tables of `bench growth`. A range where the tables have a spread. */

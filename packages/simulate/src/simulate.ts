@@ -17,6 +17,7 @@ import { checkNeeds, readsHeaders } from './replay/needs.js'
 import { type ReadingOptions, readingOf, resolversOf } from './replay/reading.js'
 import { type Reading, RecordContext } from './replay/record-context.js'
 import { type Played, type Spread, Spreader } from './replay/spread.js'
+import { spanOf, type TimeSpan } from './replay/time-span.js'
 import { makeReport } from './report/make-report.js'
 import { withPseudonyms } from './report/pseudonyms.js'
 import type { SimulationReport } from './report.js'
@@ -30,6 +31,10 @@ export interface SimulateOptions extends ReadingOptions {
   readonly against?: string | object | undefined
   /** The form of the logs: a name, or the text of nginx's `log_format`. @default recognised by the first lines */
   readonly format?: string | undefined
+  /** Leaves out earlier requests: a time of ISO 8601, in UTC where it names no zone. @default none */
+  readonly since?: string | undefined
+  /** Leaves out requests of that time and later ones. @default none */
+  readonly until?: string | undefined
   /** Whether any number of lines may not parse. @default at most 1 % */
   readonly isLenient?: boolean
   /** Functions that the document names. They get the log's record as request. @default `user`, by the log's user */
@@ -77,6 +82,7 @@ class Simulation {
   readonly #document: PlayedDocument
   readonly #against: PlayedDocument | undefined
   readonly #good: GoodClients | undefined
+  readonly #span: TimeSpan | undefined
   readonly #figures: Figures
   readonly #logs: LogsInOrder
   #lanes: PlayedLane[] = []
@@ -115,17 +121,21 @@ class Simulation {
     this.#document = document
     this.#against = against
     this.#good = good
+    this.#span = spanOf(options.since, options.until)
     this.#figures = figures
     this.#logs = logs
   }
 
   async run(): Promise<SimulationReport> {
-    for await (const batch of this.#logs) {
+    for await (const read of this.#logs) {
+      const batch = this.#span ? this.#span.within(read) : read
+      if (batch.length === 0) continue
       if (this.#firstMs === undefined) this.#begin(batch)
       this.#lastMs = (batch.at(-1) as LogRecord).startMs
       for (const each of this.#all) await this.#play(each, each.spreader?.push(batch) ?? batch)
       this.#options.onProgress?.(this.#logs.counts.bytesRead, this.#logs.bytesTotal)
     }
+    this.#span?.check()
     // Reading may have ended before the first line.
     if (this.#firstMs === undefined) this.#begin([])
     for (const each of this.#all) {
@@ -173,6 +183,7 @@ class Simulation {
       }
     }
     this.#before = this.#against && this.#laneOf(this.#against, 'at once', startMs)
+    if (this.#before) for (const figures of [this.#figures, this.#before.lane.figures]) figures.refusals = new Map()
     this.#tried = (this.#figures.curves?.documents ?? []).map((tried) => {
       const played = this.#laneOf(tried.document, 'at once', startMs)
       tried.accounts = played.lane.figures.accounts

@@ -28,6 +28,8 @@ export class Figures {
   /** Requests that have no key, or a wrong one, and would get 400. */
   invalid = 0
   clientsRefused = 0
+  /** Refusals by the row of the address. Undefined where documents are not compared. */
+  refusals: Map<number, number> | undefined
   goodSeen = 0
   readonly #byPlan = new WeakMap<object, OfPlan>()
   readonly #decisions = new Map<string, DecisionCount>()
@@ -150,6 +152,7 @@ export class Figures {
     const { address } = context
     const row = address === this.#address ? this.#row : this.addresses.rowOf(address)
     if (this.addresses.mark(row, REFUSED)) this.clientsRefused++
+    this.refusals?.set(row, (this.refusals.get(row) ?? 0) + 1)
   }
 
   /** A ban has begun. `scope`: the policy that bans, or every policy. */

@@ -187,7 +187,18 @@ function compared(before: Figures, after: Figures, refused: readonly RefusedClie
     newlyRefused: refusedAfter.filter(({ identity }) => !then?.has(identity)),
     noLongerRefused: refusedBefore.filter(({ identity }) => !now?.has(identity)),
     requestsRefused: (after.refused - before.refused) / Math.max(1, after.total),
+    requestsNewlyRefused: newRefusals(before, after) / Math.max(1, after.total),
   }
+}
+
+function newRefusals(before: Figures, after: Figures): number {
+  const earlier = new Map<string, number>()
+  for (const [row, count] of before.refusals ?? []) earlier.set(before.addresses.nameOf(row), count)
+  let sum = 0
+  for (const [row, count] of after.refusals ?? []) {
+    sum += Math.max(0, count - (earlier.get(after.addresses.nameOf(row)) ?? 0))
+  }
+  return sum
 }
 
 /** Good clients that nothing refuses so far. */

@@ -1,6 +1,6 @@
 import { pathToFileURL } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
-import { bytes, quoted } from '@sluice/core/internal'
+import { bytes, percent, quoted } from '@sluice/core/internal'
 import type { Resolvers } from '@sluice/policies'
 import type { SimulateOptions, SimulationReport } from '@sluice/simulate'
 import type { Command, CommandEnvironment, OptionValues } from '../../program/command.js'
@@ -8,7 +8,7 @@ import { UsageError } from '../../program/usage-error.js'
 import { checkReportFile, writeReport } from './write-file.js'
 
 const FINE = 0
-const REFUSES_GOOD = 1
+const FOUND = 1
 /** The options that may name a file to read. */
 const INPUTS = ['document', 'against', 'good', 'resolvers']
 
@@ -21,6 +21,13 @@ before it refuses anyone. It asks no Redis, and sends nothing.`,
   options: {
     document: { type: 'string', placeholder: 'FILE', text: 'the document of policies, in YAML or JSON' },
     against: { type: 'string', placeholder: 'FILE', text: 'the document before a change, to compare with' },
+    'max-refused': {
+      type: 'string',
+      placeholder: 'SHARE',
+      text: 'the share of requests, such as 0.1%, that --against may newly refuse',
+    },
+    since: { type: 'string', placeholder: 'TIME', text: 'leave out earlier requests: 2026-03-01T12:00:00Z' },
+    until: { type: 'string', placeholder: 'TIME', text: 'leave out requests of that time and later ones' },
     format: {
       type: 'string',
       placeholder: 'FORMAT',
@@ -75,7 +82,7 @@ before it refuses anyone. It asks no Redis, and sends nothing.`,
     'sluice simulate access.log --document new.yaml --against old.yaml --good partners.txt',
   ],
   notes:
-    'Exit code: 0 played, 1 a client marked good would be refused, or none is in the log, 2 wrong usage, or something cannot be read.',
+    'Exit code: 0 played, 1 a client marked good would be refused, or none is in the log, or a change refuses more than --max-refused, 2 wrong usage, or something cannot be read.',
 
   async run(values, environment, files) {
     const { stdout } = environment
@@ -83,13 +90,31 @@ before it refuses anyone. It asks no Redis, and sends nothing.`,
     if (html === '-') throw new UsageError('--html: expected a file')
     const inputs = [...files, ...INPUTS.flatMap((name) => linesOf(values, name) ?? [])]
     if (html !== undefined) await checkReportFile(html, inputs)
+    const maxRefused = shareOf(values)
     const { pageOf, textOf, withPseudonyms } = await import('@sluice/simulate')
     const report = await played(await optionsOf(values, files), environment)
     const shown = showsIdentities(values) ? report : withPseudonyms(report)
     if (html !== undefined) await writeReport(html, pageOf(shown), inputs)
     stdout.write(values.json ? `${JSON.stringify(shown, null, 2)}\n` : textOf(report))
-    return report.good && (report.good.refused.length > 0 || report.good.seen === 0) ? REFUSES_GOOD : FINE
+    const refused = report.against?.requestsNewlyRefused ?? 0
+    if (refused > maxRefused) {
+      environment.stderr.write(
+        `sluice: the change newly refuses ${percent(refused)} of the requests, more than --max-refused ${values['max-refused']}\n`,
+      )
+      return FOUND
+    }
+    return report.good && (report.good.refused.length > 0 || report.good.seen === 0) ? FOUND : FINE
   },
+}
+
+/** The share of requests that a change may newly refuse. */
+function shareOf({ 'max-refused': given, against }: OptionValues): number {
+  if (given === undefined) return Number.POSITIVE_INFINITY
+  const [, number] = /^(\d+(?:\.\d+)?)%$/.exec(String(given)) ?? []
+  if (number === undefined || Number(number) > 100)
+    throw new UsageError(`--max-refused: expected a share from 0% to 100%, got ${quoted(String(given))}`)
+  if (against === undefined) throw new UsageError('--max-refused: expected --against FILE beside it')
+  return Number(number) / 100
 }
 
 /** The values of an option that may be repeated. */
@@ -108,6 +133,8 @@ async function optionsOf(values: OptionValues, logs: readonly string[]): Promise
     logs,
     document,
     against: text('against'),
+    since: text('since'),
+    until: text('until'),
     format: text('format'),
     isLenient: values.lenient === true,
     good: lines('good') ?? [],
