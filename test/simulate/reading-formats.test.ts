@@ -49,7 +49,6 @@ const ASKED = [
   ['127.0.0.1', 'HEAD', '/', undefined, undefined],
   ['127.0.0.1', 'GET', '/proxied', undefined, 'curl/7.88.1'],
   ['127.0.0.1', 'GET', '/a%20b/%22quoted%22', undefined, 'curl/7.88.1'],
-  ['127.0.0.1', undefined, undefined, undefined, undefined],
   ['127.0.0.1', 'GET', '/old', undefined, undefined],
 ]
 

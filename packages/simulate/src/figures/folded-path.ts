@@ -27,7 +27,7 @@ export function foldedPath(target: string): string {
   // A host and port of CONNECT, or bytes of another protocol.
   if (!path.startsWith('/')) return ':other'
   const segments = path.slice(1).split('/', MAX_SEGMENTS + 1)
-  const shown = segments.slice(0, MAX_SEGMENTS).map(foldedSegment)
+  const shown = segments.slice(0, MAX_SEGMENTS).map((segment, i) => foldedSegment(segment, segments[i - 1]))
   return `/${shown.join('/')}${segments.length > MAX_SEGMENTS ? '/…' : ''}`
 }
 
@@ -51,7 +51,25 @@ function foldedWord(word: string): string {
   return at >= 0 && /.\../s.test(rest.slice(at + 1)) ? ':email' : word
 }
 
-function foldedSegment(segment: string): string {
+/** What stands behind it opens a door, however it looks. */
+const DOOR =
+  /^(?:invit(?:e|es|ation|ations)|magic(?:-?links?)?|tokens?|resets?|reset-password|password-reset|verif(?:y|ication)|confirm(?:ation)?|activat(?:e|ion)|unsubscribe|shares?|shared|join|claim|redeem|coupons?|vouchers?|sessions?|keys?|api-?keys?|otp|codes?|callback|hooks?|webhooks?)$/i
+/** What stands behind it names a person. */
+const PERSON =
+  /^(?:u|users?|people|persons?|profiles?|members?|accounts?|customers?|clients?|authors?|contacts?|patients?|employees?|students?|by)$/i
+/** Words that stand behind these, and are no name and no key. */
+const PAGE = /^(?:me|self|new|all|login|logout|signup|register|search|settings|password|edit|list|index(?:\.\w+)?)$/i
+/** A code such as `ABCD-EFGH`. */
+const CODE = /^[A-Z\d]{3,}(?:-[A-Z\d]{3,})+$/
+
+function foldedSegment(segment: string, before: string | undefined): string {
+  const folded = foldedByItself(segment)
+  if (before === undefined || folded === '' || folded.includes(':') || PAGE.test(folded)) return folded
+  if (DOOR.test(before)) return ':token'
+  return PERSON.test(before) ? ':name' : folded
+}
+
+function foldedByItself(segment: string): string {
   const raw = segment.replace(/;.*$/s, '')
   const text = decoded(decoded(decoded(raw)))
   if (text.includes('@')) return ':email'
@@ -59,6 +77,8 @@ function foldedSegment(segment: string): string {
   if (UUID.test(text)) return ':uuid'
   if (isIP(text)) return ':address'
   if (NUMBER.test(text)) return ':number'
+  if (CODE.test(text)) return ':token'
+  if (/^~./.test(text)) return ':name'
   const [, stem = text, ending = ''] = WITH_ENDING.exec(text) ?? []
   if (looksLikeToken(stem)) return `:token${ending}`
   // An encoded query, as of a link that was encoded twice.

@@ -28,8 +28,8 @@ export const COMMON_FORMATS: readonly LogFormat[] = [
   withVhost('vhost_combined', [...COMMON, ...REFERER_AND_AGENT, { name: 'http_user_agent', until: '"' }]),
   // Many add parts of their own behind the agent.
   textFormat('combined', [...COMMON, ...REFERER_AND_AGENT, { name: 'http_user_agent', until: '"' }], true),
-  withVhost('vhost_common', [...COMMON, { name: 'body_bytes_sent', until: '' }]),
-  textFormat('common', [...COMMON, { name: 'body_bytes_sent', until: '' }]),
+  withVhost('vhost_common', [...COMMON, { name: 'body_bytes_sent', until: ' ', mayEnd: true }]),
+  textFormat('common', [...COMMON, { name: 'body_bytes_sent', until: ' ', mayEnd: true }], true),
 ]
 
 function textFormat(name: string, parts: readonly PatternPart[], isOpen = false): LogFormat {

@@ -14,6 +14,8 @@ export interface JsonFields {
   /** How many ms the unit of the duration has. @default 1000 */
   readonly durationUnitMs?: number
   readonly ip?: string
+  /** In place of `ip` where it is known, as the server takes it from a proxy that it trusts. */
+  readonly clientIp?: string
   readonly method?: string
   readonly target?: string
   readonly status?: string
@@ -84,8 +86,8 @@ class JsonLines implements LineReader {
   }
 
   #fill(record: ParsedLine, json: Json): void {
-    const { ip, method, target, status, bytes, user, host } = this.#fields
-    const address = textAt(json, ip)
+    const { ip, clientIp, method, target, status, bytes, user, host } = this.#fields
+    const address = textAt(json, clientIp) ?? textAt(json, ip)
     record.ip = address && (addressIn(address) ?? address)
     record.method = textAt(json, method)
     record.target = textAt(json, target)

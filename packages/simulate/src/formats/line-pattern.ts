@@ -4,6 +4,8 @@ export interface PatternPart {
   readonly until: string
   /** For parts that contain the text behind them: their length, such as 26 for a date with spaces. */
   readonly length?: number
+  /** Whether the line may end with the part, without the text behind it. */
+  readonly mayEnd?: boolean
   /** Whether the part is a list such as `192.0.2.1, 192.0.2.2 : 192.0.2.3`, whose spaces do not end it. */
   readonly isList?: boolean
 }
@@ -33,12 +35,15 @@ export class LinePattern {
     const parts = this.#parts
     let at = this.#prefix.length
     for (let i = 0; i < parts.length; i++) {
-      const { until, length, isList } = parts[i] as PatternPart
-      const end = until === '' ? line.length : endOf(line, length === undefined ? at : at + length, until, isList)
-      if (end < 0) return false
+      const { until, length, isList, mayEnd } = parts[i] as PatternPart
+      let end = until === '' ? line.length : endOf(line, length === undefined ? at : at + length, until, isList)
+      if (end < 0) {
+        if (!mayEnd) return false
+        end = line.length
+      }
       this.starts[i] = at
       this.ends[i] = end
-      at = end + until.length
+      at = Math.min(line.length, end + until.length)
     }
     return this.#isOpen || at === line.length
   }

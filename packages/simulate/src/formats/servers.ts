@@ -9,6 +9,7 @@ export const JSON_FORMATS: readonly LogFormat[] = [
     time: '.ts',
     duration: '.duration',
     ip: '.request.remote_ip',
+    clientIp: '.request.client_ip',
     method: '.request.method',
     target: '.request.uri',
     status: '.status',

@@ -19,7 +19,7 @@ export class TextLines implements LineReader {
     this.#at = placesIn(pattern.names)
   }
 
-  readonly parse = (line: string): ParsedLine | undefined => {
+  readonly parse = (line: string): ParsedLine | null | undefined => {
     if (!this.#pattern.matches(line)) return undefined
     const at = this.#at
     const status = at.status < 0 ? undefined : this.#number(line, at.status)
@@ -30,11 +30,16 @@ export class TextLines implements LineReader {
     const address = this.#text(line, at.ip)
     if (address !== undefined) record.ip = copied(address)
     if (status !== undefined && status > 0) record.status = status
-    // Apache writes 0 as "-".
-    if (at.bytes >= 0) record.bytes = this.#number(line, at.bytes) ?? 0
+    if (at.bytes >= 0) {
+      const bytes = this.#number(line, at.bytes)
+      if (bytes === undefined && this.#text(line, at.bytes) !== undefined) return undefined
+      // Apache writes 0 as "-".
+      record.bytes = bytes ?? 0
+    }
     record.user = this.#decoded(line, at.user)
     record.host = this.#decoded(line, at.host) ?? withoutPort(this.#text(line, at.vhost))
-    if (at.request >= 0) readRequest(record, line, this.#start(at.request), this.#end(at.request), this.#decode)
+    if (at.request >= 0 && !readRequest(record, line, this.#start(at.request), this.#end(at.request), this.#decode))
+      return null
     if (at.method >= 0) record.method = this.#text(line, at.method)
     if (at.target >= 0) record.target = this.#decoded(line, at.target)
     else if (at.path >= 0) record.target = joined(this.#decoded(line, at.path), this.#decoded(line, at.query))
@@ -122,21 +127,31 @@ function placesIn(names: readonly string[]) {
   }
 }
 
-/** Reads `GET /path HTTP/1.1`. Requests of another form, such as a TLS handshake sent to an HTTP port, have no method. */
+/**
+ * Reads `GET /path HTTP/1.1`. False for what is no request, which no application sees: a connection that ended before it, or a
+ * TLS handshake sent to an HTTP port.
+ */
 function readRequest(
   record: ParsedLine,
   line: string,
   start: number,
   end: number,
   decode: (text: string) => string,
-): void {
+): boolean {
   const space = line.indexOf(' ', start)
-  if (space <= start || space >= end) return
+  if (space <= start || space >= end) return false
   const protocol = line.lastIndexOf(' ', end - 1)
   const isWithProtocol = protocol > space && line.startsWith('HTTP/', protocol + 1)
-  record.method = line.startsWith('GET ', start) ? 'GET' : line.slice(start, space)
+  const method = line.startsWith('GET ', start) ? 'GET' : line.slice(start, space)
+  if (method !== 'GET' && !METHOD.test(method)) return false
+  if (!isWithProtocol && line.charCodeAt(space + 1) !== SLASH) return false
+  record.method = method
   record.target = decode(line.slice(space + 1, isWithProtocol ? protocol : end))
+  return true
 }
+
+const METHOD = /^[A-Za-z][A-Za-z_-]*$/
+const SLASH = 47
 
 function secondsIn(text: string | undefined): number | undefined {
   const ms = Number(text ?? Number.NaN) * 1000

@@ -5,7 +5,7 @@ import { Socket } from 'node:net'
 import { pipeline, Readable } from 'node:stream'
 import { setTimeout } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { createGunzip } from 'node:zlib'
+import { createGunzip, inflateRawSync, constants as zlib } from 'node:zlib'
 import { SimulationError } from '../simulation-error.js'
 import { bytesOf, type LogBytes, type LogSource, nameOf } from './log-source.js'
 
@@ -23,7 +23,7 @@ export async function openBytes(log: LogSource, stdin: Readable, signal: AbortSi
   if (typeof log !== 'string') return bytesOf(log, signal)
   const bytes = log === '-' ? new Bytes(nameOf(log), stdin, undefined) : await opened(log, signal)
   const raw = bytes.raw(signal)
-  const first = await raw.next()
+  const first = await firstOf(raw)
   const chunks = first.done ? raw : followed([first.value], raw)
   const form = first.done ? undefined : formOf(first.value)
   if (form !== undefined && form !== 'gzip') {
@@ -32,6 +32,16 @@ export async function openBytes(log: LogSource, stdin: Readable, signal: AbortSi
   }
   bytes.chunks = form === 'gzip' ? gunzipped(bytes.name, chunks) : chunks
   return bytes
+}
+
+/** The first chunk with more than zeros, which `copytruncate` of logrotate leaves at the start of a log. */
+async function firstOf(chunks: AsyncGenerator<Buffer, void, void>): Promise<IteratorResult<Buffer, void>> {
+  for (;;) {
+    const first = await chunks.next()
+    if (first.done) return first
+    const start = first.value.findIndex((byte) => byte !== 0)
+    if (start >= 0) return { done: false, value: first.value.subarray(start) }
+  }
 }
 
 async function opened(file: string, signal: AbortSignal | undefined): Promise<Bytes> {
@@ -159,7 +169,16 @@ export async function* followed(
 }
 
 async function* gunzipped(name: string, compressed: AsyncGenerator<Buffer, void, void>) {
-  const source = Readable.from(compressed, { highWaterMark: 1 })
+  let first: Buffer | undefined
+  let isFirst = true
+  const noted = async function* () {
+    for await (const chunk of compressed) {
+      first = isFirst ? chunk : undefined
+      isFirst = false
+      yield chunk
+    }
+  }
+  const source = Readable.from(noted(), { highWaterMark: 1 })
   // Its members are read one after the other, as `cat a.gz b.gz` writes them.
   const gunzip = createGunzip({ chunkSize: CHUNK_BYTES })
   pipeline(source, gunzip, () => undefined)
@@ -168,11 +187,29 @@ async function* gunzipped(name: string, compressed: AsyncGenerator<Buffer, void,
   } catch (error) {
     if (error instanceof DamagedLog) throw error
     const { code } = error as NodeJS.ErrnoException
+    // zlib drops what it has of the chunk with the mistake, which is all of a small file.
+    if (first && code === 'Z_DATA_ERROR') yield* beforeGarbage(first)
     throw new DamagedLog(
       code === 'Z_BUF_ERROR' ? `${name} ends within its gzip data` : `${name} has damaged gzip data (${code})`,
     )
   } finally {
     source.destroy()
+  }
+}
+
+/** The first member of gzip data that something else follows. Nothing where it is damaged itself. */
+function beforeGarbage(data: Buffer): Buffer[] {
+  const flags = data[3] as number
+  let at = 10
+  // https://datatracker.ietf.org/doc/html/rfc1952#section-2.3
+  if (flags & 4) at += 2 + data.readUInt16LE(at)
+  if (flags & 8) at = data.indexOf(0, at) + 1
+  if (flags & 16) at = data.indexOf(0, at) + 1
+  if (flags & 2) at += 2
+  try {
+    return [inflateRawSync(data.subarray(at), { finishFlush: zlib.Z_SYNC_FLUSH })]
+  } catch {
+    return []
   }
 }
 
@@ -191,6 +228,23 @@ const LOOKED_AT = 4096
 function formOf(chunk: Buffer): string | undefined {
   const form = FORMS.find(([, magic]) => magic.every((byte, i) => chunk[i] === byte))?.[0]
   return form ?? (chunk.subarray(0, LOOKED_AT).includes(0) ? 'binary data' : undefined)
+}
+
+/** @throws SimulationError where two names are of one file, whose requests would count twice */
+export async function checkTwice(logs: readonly LogSource[]): Promise<void> {
+  const names = new Map<string, string>()
+  for (const log of logs) {
+    const stats = typeof log === 'string' && log !== '-' ? await stat(log).catch(() => undefined) : undefined
+    if (!stats?.isFile()) continue
+    const file = `${stats.dev}:${stats.ino}`
+    const known = names.get(file)
+    if (known !== undefined) {
+      throw new SimulationError(
+        known === nameOf(log) ? `${known} is named twice` : `${known} and ${nameOf(log)} are one file`,
+      )
+    }
+    names.set(file, nameOf(log))
+  }
 }
 
 /** The bytes of all files as they are. Infinite where one is a pipe; one that cannot be opened has none. */

@@ -3,6 +3,7 @@ import type { LogFormat } from '../formats/format.js'
 import type { ParsedLine } from '../formats/parsed-line.js'
 import type { LogRecord } from '../record.js'
 import { SimulationError } from '../simulation-error.js'
+import { checkTwice } from './bytes.js'
 import { type LogBytes, type LogSource, nameOf } from './log-source.js'
 import { merged, type Run } from './merge.js'
 import { type KnownLog, recognise } from './recognise.js'
@@ -35,6 +36,7 @@ const MAX_BAD_SHARE = 0.01
 export async function openLogs(logs: readonly LogSource[], options: LogOptions = {}): Promise<Logs> {
   const { format, signal, stdin = process.stdin } = options
   if (logs.filter((log) => log === '-').length > 1) throw new SimulationError('expected standard input (-) once')
+  await checkTwice(logs)
   const known: KnownLog[] = []
   const empty: string[] = []
   for (const log of logs) {
@@ -52,6 +54,8 @@ export interface ReadCounts {
   /** Lines that did not parse, of which the first few are kept, escaped. */
   readonly unread: number
   readonly examples: readonly string[]
+  /** Lines that are no requests, such as connections that ended before one. */
+  readonly others: number
   /** Records that came too late to be sorted: they start with the last before them. */
   readonly late: number
   /** Whether reading ended before the logs did. */
@@ -92,11 +96,12 @@ class Logs implements LogsInOrder {
   }
 
   get counts(): ReadCounts {
-    const { lines, unread, examples, isPartial, caveats } = this.#tally
+    const { lines, unread, others, examples, isPartial, caveats } = this.#tally
     const { late } = this.#sorter
     return {
       lines,
       unread,
+      others,
       examples: [...examples],
       late,
       isPartial,

@@ -52,9 +52,11 @@ class LineParser {
       const line = text.slice(at, end > at && text.charCodeAt(end - 1) === RETURN ? end - 1 : end)
       at = end + 1
       this.lines++
-      const record = line === '' ? null : parse(line)
+      if (line === '') continue
+      const record = parse(line)
       if (record) records.push(record)
-      else if (record === undefined) this.#tally.noteUnread(this.#name, this.lines, line)
+      else if (record === null) this.#tally.noteOther(line)
+      else this.#tally.noteUnread(this.#name, this.lines, line)
     }
     this.#tally.lines += this.lines - before
     return records
@@ -66,6 +68,7 @@ class LineParser {
     const record = this.#parse(line)
     if (record === undefined) this.#tally.noteCaveat(`${this.#name} ends in half a line, which was left out`)
     else this.#tally.lines++
+    if (record === null) this.#tally.noteOther(line)
     return record ?? undefined
   }
 

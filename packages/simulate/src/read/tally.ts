@@ -7,6 +7,8 @@ const MAX_EXAMPLE_LENGTH = 200
 export class Tally {
   lines = 0
   unread = 0
+  /** Lines that are no requests by their form. */
+  others = 0
   /** The first lines that did not parse, escaped and cut. */
   readonly examples: string[] = []
   /** Sentences about logs that are empty, or whose rest could not be read. */
@@ -15,6 +17,11 @@ export class Tally {
 
   noteCaveat(text: string): void {
     this.caveats.push(`${text.slice(0, 1).toUpperCase()}${text.slice(1)}.`)
+  }
+
+  /** Headers of a log are no matter of its requests. */
+  noteOther(line: string): void {
+    if (!line.startsWith('#')) this.others++
   }
 
   noteUnread(name: string, lineNumber: number, line: string): void {

@@ -226,9 +226,13 @@ function caveatsOf({ lanes, resolutionMs, logs, keepsOverrides }: Played, figure
     if (requests > most) [most, busiest] = [requests, name]
     if (isPrivateAddress(name)) ofPrivate += requests
   }
+  if (logs.counts.others > 0)
+    caveats.push(
+      `${counted(logs.counts.others, 'line')} ${logs.counts.others === 1 ? 'is no request' : 'are no requests'}: left out.`,
+    )
   const share = (requests: number) => `${Math.round((100 * requests) / total)} % of the requests`
   if (total < FEWEST) ofPrivate = most = 0
-  if (addresses.size > 1 && most > MOST * total) {
+  if (most > MOST * total && (addresses.size > 1 || !isPrivateAddress(busiest))) {
     caveats.push(`${busiest} has ${share(most)}: if it is a proxy, ${remedy}.`)
   } else if (ofPrivate > MOST * total) {
     caveats.push(`Private addresses have ${share(ofPrivate)}: if they are proxies, ${remedy}.`)

@@ -94,7 +94,16 @@ class Thread {
 class LogsApart implements LogsInOrder {
   readonly formats: readonly string[]
   readonly bytesTotal: number | undefined
-  counts: ReadCounts = { lines: 0, unread: 0, examples: [], late: 0, isPartial: false, caveats: [], bytesRead: 0 }
+  counts: ReadCounts = {
+    lines: 0,
+    unread: 0,
+    others: 0,
+    examples: [],
+    late: 0,
+    isPartial: false,
+    caveats: [],
+    bytesRead: 0,
+  }
   readonly #thread: Thread
   readonly #given: LogFormat | undefined
 
