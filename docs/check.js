@@ -156,7 +156,11 @@ for (const rule of await brokenRules(browser, origin)) problem(rule)
 
 at = 'search'
 await page.goto(`${origin}/express`)
-await page.keyboard.press('Control+k')
+// A key that comes before the page is hydrated opens nothing.
+for (let tries = 0; tries < 100 && !(await page.isVisible('.VPLocalSearchBox input')); tries++) {
+  await page.keyboard.press('Control+k')
+  await page.waitForTimeout(200)
+}
 for (const [words, expected] of Object.entries(SEARCHES)) {
   await page.fill('.VPLocalSearchBox input', '')
   await page.waitForSelector('.VPLocalSearchBox .result', { state: 'detached' })
