@@ -144,3 +144,57 @@ test('onWait tells what a request waits for', async () => {
   await times(2, () => api('http://service.test/path?token=secret'))
   expect(told).toEqual(['http://service.test 1 the limit fetch-1s'])
 })
+
+test('a refused request is passed on if its wait would exceed maxWait', async () => {
+  const api = limitedFetch(async () => new Response('later', { status: 429, headers: { 'Retry-After': '60' } }), {
+    maxWait: '1s',
+    retry: { attempts: 1 },
+  })
+  const response = await api('http://service.test/')
+  expect([response.status, await response.text()]).toEqual([429, 'later'])
+})
+
+test('a response reaches its caller while the store is away, and this process waits alone', async () => {
+  const store = memoryStore()
+  let calls = 0
+  const api = limitedFetch(
+    async () => {
+      calls++
+      await store.close()
+      return new Response(null, { status: 429, headers: { 'Retry-After': '60' } })
+    },
+    { store, maxWait: '1s' },
+  )
+  expect((await api('http://service.test/')).status).toBe(429)
+  await expect(api('http://service.test/')).rejects.toThrow()
+  expect(calls).toBe(1)
+})
+
+test('errors of the caller lose no place: of fetch, and of kindOf', async () => {
+  let calls = 0
+  const api = limitedFetch(
+    async () => {
+      if (++calls === 1) throw new TypeError('fetch failed')
+      return new Response()
+    },
+    {
+      limits: [perSecond(10)],
+      kindOf: () => {
+        if (calls === 2) throw new Error('of kindOf')
+        return undefined
+      },
+    },
+  )
+  await expect(api('http://service.test/')).rejects.toThrow('fetch failed')
+  await expect(api('http://service.test/')).rejects.toThrow('of kindOf')
+  expect((await api('http://service.test/')).status).toBe(200)
+})
+
+test.each([
+  [{ maxwait: '1s' }, 'maxwait'],
+  [{ pace: 'evenly' }, 'pace: expected "even" or "burst"'],
+  [{ retry: { attempts: 0 } }, 'retry: attempts'],
+  [{ maxWait: 'soon' }, 'maxWait'],
+])('options that are wrong are rejected: %o', (options, message) => {
+  expect(() => limitedFetch(fetch, options as never)).toThrow(message)
+})

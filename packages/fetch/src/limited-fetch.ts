@@ -1,6 +1,9 @@
-import { durationMs, invalidPolicy } from '@sluice/core/internal'
-import type { LimitedFetchOptions, OutboundRequest } from './options.js'
+import { SluiceError } from '@sluice/core'
+import { durationMs, invalidPolicy, knownOptions, wholeNumber } from '@sluice/core/internal'
+import type { LimitedFetchOptions, OutboundRequest, ResponseKind } from './options.js'
+import type { Quota } from './quota/quota-types.js'
 import { readQuota } from './quota/read-quota.js'
+import type { Turn } from './turns/turn.js'
 import { Turns } from './turns/turns.js'
 
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS']
@@ -18,42 +21,70 @@ export function limitedFetch(
   fetch: typeof globalThis.fetch,
   options: LimitedFetchOptions = {},
 ): typeof globalThis.fetch {
-  const { name = 'fetch', key, maxWait = '2m', priority = 0, fairBy, retry, signal: signalOfAll } = options
-  const where = `policy "${name}"`
-  if (typeof fetch !== 'function') invalidPolicy(where, 'fetch', 'a function, as that of Node', fetch)
-  const maxWaitMs = maxWait === Number.POSITIVE_INFINITY ? maxWait : durationMs(where, 'maxWait', maxWait)
+  const { key, priority = 0, fairBy, retry, signal: signalOfAll } = options
+  const maxWaitMs = checkedMaxWaitMs(fetch, options)
   const { attempts = 0, methods = SAFE_METHODS } = retry ?? {}
   const turns = new Turns(options)
+
+  /** Sends a request that has its turn. */
+  async function send(turn: Turn, ...[input, init]: Parameters<typeof fetch>) {
+    let quota: Quota | undefined
+    let kind: ResponseKind = 'accepted'
+    try {
+      const response = await fetch(input, init)
+      quota = readQuota(response)
+      kind = quota.isRefusal ? 'refused' : 'accepted'
+      kind = (await options.kindOf?.(response, quota)) ?? kind
+      return { response, isRefused: kind === 'refused' }
+    } finally {
+      const holds = quota?.isRefusal && kind !== 'refused' ? { ...quota, holdMs: 0 } : quota
+      await turns.answered(turn, holds, kind === 'refused')
+    }
+  }
 
   return async function limited(input, init) {
     const request = requestOf(input, init)
     const { origin } = request.url
+    const signal = anyOf(signalOfAll, init?.signal ?? (input instanceof Request ? input.signal : undefined))
     const ofTurn = {
       origin,
       maxWaitMs,
-      signal: anyOf(signalOfAll, init?.signal ?? (input instanceof Request ? input.signal : undefined)),
+      signal,
       priority: typeof priority === 'function' ? priority(request) : priority,
       fairBy: fairBy?.(request),
     }
     const keyText = typeof key === 'function' ? key(request) : (key ?? origin)
     const mayRepeat =
       (methods.includes(request.method) || request.headers.has('idempotency-key')) && isReplayable(input, init)
+    let turn = await turns.take(keyText, ofTurn)
     for (let attempt = 0; ; attempt++) {
-      const turn = await turns.take(keyText, ofTurn)
-      let response: Response
+      const { response, isRefused } = await send(turn, input, signal ? { ...init, signal } : init)
+      if (!isRefused || attempt >= attempts || !mayRepeat) return response
       try {
-        response = await fetch(input, ofTurn.signal ? { ...init, signal: ofTurn.signal } : init)
+        turn = await turns.take(keyText, ofTurn)
       } catch (error) {
-        await turns.answered(turn, undefined)
+        if (error instanceof SluiceError && error.code === 'WAIT_EXCEEDED') return response
         throw error
       }
-      const quota = readQuota(response)
-      const kind = (await options.kindOf?.(response, quota)) ?? (quota.isRefusal ? 'refused' : 'accepted')
-      await turns.answered(turn, kind === 'final' ? { ...quota, holdMs: 0 } : quota, kind === 'refused')
-      if (kind !== 'refused' || attempt >= attempts || !mayRepeat) return response
       await response.body?.cancel()
     }
   }
+}
+
+const KNOWN = ['name', 'store', 'limits', 'key', 'maxWait', 'priority', 'fairBy', 'sharedTurns', 'pace', 'kindOf']
+
+/** @throws SluiceError `INVALID_POLICY` */
+function checkedMaxWaitMs(fetch: unknown, options: LimitedFetchOptions): number {
+  const { name = 'fetch', maxWait = '2m', pace, retry } = options
+  const where = `policy "${name}"`
+  if (typeof fetch !== 'function') invalidPolicy(where, 'fetch', 'a function, as that of Node', fetch)
+  knownOptions(where, options, [...KNOWN, 'onWait', 'signal', 'retry'])
+  if (pace !== undefined && pace !== 'even' && pace !== 'burst') invalidPolicy(where, 'pace', '"even" or "burst"', pace)
+  if (retry !== undefined) {
+    knownOptions(`${where}: retry`, retry, ['attempts', 'methods'])
+    wholeNumber(`${where}: retry`, 'attempts', retry.attempts, 1, 100)
+  }
+  return maxWait === Number.POSITIVE_INFINITY ? maxWait : durationMs(where, 'maxWait', maxWait, ', or Infinity')
 }
 
 function requestOf(input: string | URL | Request, init: RequestInit | undefined): OutboundRequest {

@@ -26,6 +26,7 @@ export class Learned {
   readonly #pace: Pace
   #limits: readonly Known[] = []
   #hasAnswered = false
+  #heldUntil = 0
   #wake: (() => void) | undefined
 
   constructor(pace: Pace) {
@@ -61,12 +62,20 @@ export class Learned {
     return [{ ...limit, remaining: least, resetAt, toldAt: now }]
   }
 
+  /** Holds the requests of this process alone. */
+  hold(ms: number, now: number): void {
+    this.#heldUntil = Math.max(this.#heldUntil, now + ms)
+  }
+
   /** Milliseconds until there is a unit that no request in flight takes; 0 now. */
   waitMs(now: number): number {
-    return this.#limits.reduce((longest, known) => {
-      if (leftOf(known, now) - this.inFlight >= 1) return longest
-      return Math.max(longest, known.isBucket ? perUnitMs(known) : known.resetAt - now)
-    }, 0)
+    return this.#limits.reduce(
+      (longest, known) => {
+        if (leftOf(known, now) - this.inFlight >= 1) return longest
+        return Math.max(longest, known.isBucket ? perUnitMs(known) : known.resetAt - now)
+      },
+      Math.max(0, this.#heldUntil - now),
+    )
   }
 
   /** Resolves at the next response, as it may tell of more room. */

@@ -47,19 +47,26 @@ export class Progress {
 
   async #report(): Promise<void> {
     this.#timer = setTimeout(() => this.#report(), EVERY_MS).unref()
-    const verdict = await this.#limiter.peek(this.#key)
+    const verdict = await this.#verdict()
     const { origin } = this.#turn
     const { waiting } = this.#learned
     const [waitedMs, retryAfterMs] = [this.#waitedMs, this.#retryAfterMs(verdict)]
     if (waiting > 0) this.#options.onWait?.({ origin, waitedMs, waiting, retryAfterMs, reason: this.#reason(verdict) })
   }
 
-  #retryAfterMs(verdict: Verdict): number | undefined {
-    const own = this.#learned.waitMs(performance.now())
-    return verdict.retryAfterMs === undefined ? undefined : Math.max(verdict.retryAfterMs, own)
+  /** What it waits for now; undefined while the store is away. */
+  #verdict(): Promise<Verdict | undefined> {
+    return this.#limiter.peek(this.#key).catch(() => undefined)
   }
 
-  #reason({ block, limits, retryAfterMs = 0 }: Verdict): string {
+  #retryAfterMs(verdict: Verdict | undefined): number | undefined {
+    const own = this.#learned.waitMs(performance.now())
+    return verdict?.retryAfterMs === undefined ? undefined : Math.max(verdict.retryAfterMs, own)
+  }
+
+  #reason(verdict: Verdict | undefined): string {
+    if (!verdict) return 'its store'
+    const { block, limits, retryAfterMs = 0 } = verdict
     if (block) return block.reason || 'its key is blocked'
     const limit = limits.find((report) => (report.retryAfterMs ?? 0) > 0 && report.retryAfterMs === retryAfterMs)
     return limit ? `the limit ${limit.name}` : 'the requests before it'
@@ -69,7 +76,7 @@ export class Progress {
   async tooLong(cause: SluiceError): Promise<SluiceError> {
     const { name = 'fetch' } = this.#options
     const { origin, maxWaitMs } = this.#turn
-    const verdict = await this.#limiter.peek(this.#key)
+    const verdict = await this.#verdict()
     const more = this.#retryAfterMs(verdict)
     const rest = more ? `, at least ${Math.ceil(more)} ms more` : ''
     const message = `policy "${name}": fetch of ${origin}: waited ${Math.round(this.#waitedMs)} ms for ${this.#reason(verdict)}${rest}: longer than maxWait, ${maxWaitMs} ms`

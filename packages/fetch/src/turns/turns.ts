@@ -116,9 +116,13 @@ export class Turns {
   async answered(turn: Turn, quota: Quota | undefined, isRefusal = false): Promise<void> {
     const learned = this.#learnedOf(turn.key)
     learned.answered(quota, turn.sentAt, performance.now())
+    const holdMs = quota?.holdMs ?? 0
     try {
-      if (quota && quota.holdMs > 0) await this.#hold(turn.key, quota.holdMs, quota.isRefusal)
+      if (holdMs > 0) await this.#hold(turn.key, holdMs, isRefusal)
       else if (isRefusal) await this.#slow(turn)
+    } catch {
+      // The store is away, and the response is there: this process alone waits.
+      learned.hold(Math.max(holdMs, LEAST_HOLD_MS), performance.now())
     } finally {
       turn.release()
     }
