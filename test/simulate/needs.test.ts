@@ -88,7 +88,7 @@ test('the client behind a proxy is read from X-Forwarded-For of trusted ones alo
     '--trust-proxy',
     '10.0.0.0/8',
   ])
-  expect(trusting.report.clients).toEqual({ seen: 2, refused: 0 })
+  expect(trusting.report.clients).toEqual({ seen: 2, refused: 0, refusedBounds: { min: 0, max: 0 } })
   const other = await simulated(log, policyOf(LIMIT), [...format, '--trust-proxy', '10.9.0.0/16'])
   expect(other.report.clients.seen).toBe(1)
   const named = await simulated(log, policyOf({ limit: 99, window: '1m' }), [...format, '--client', 'client'])

@@ -103,6 +103,7 @@ function apiPolicy(requests: Counts, random: () => number): PolicyReport {
     mode: 'enforce',
     requests,
     clients: { seen: 4210, refused: 22 },
+    isBounded: true,
     limits: [
       limitOf({ name: 'minute', algorithm: 'gcra', limit: 120, windowMs: 60_000 }, random),
       limitOf({ name: 'day', algorithm: 'fixedWindow', limit: 20_000, windowMs: 24 * HOUR_MS }, random),
@@ -123,6 +124,7 @@ function loginPolicy(random: () => number): PolicyReport {
     mode: 'report',
     requests: countsOf(3120, 40),
     clients: { seen: 1020, refused: 2 },
+    isBounded: true,
     limits: [{ ...plain, rank: undefined, tradeOff: undefined, headroom: undefined }],
     bans: undefined,
     waits: { count: 310, p50: 120, p99: 2400, max: 9800 },

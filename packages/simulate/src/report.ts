@@ -12,7 +12,7 @@ export interface SimulationReport {
   /** Sentences about what limits the result: a coarse clock, skipped lines, forgotten states, a proxy that has most of the traffic. */
   readonly caveats: readonly string[]
   readonly requests: Counts
-  readonly clients: { readonly seen: number; readonly refused: number }
+  readonly clients: ClientCounts
   readonly policies: readonly PolicyReport[]
   readonly timeline: Timeline
   /** The clients with the most refusals, at most 100. */
@@ -31,7 +31,7 @@ export interface SimulationReport {
   readonly redis: RedisCost
 }
 
-/** The true number lies between both, inclusive: they differ where the log's clock is coarse. */
+/** They differ where the log's clock is coarse. The true number lies between both, inclusive, for policies that are bounded. */
 export interface Interval {
   readonly min: number
   readonly max: number
@@ -62,11 +62,20 @@ export interface Counts {
   readonly delayed: Interval
 }
 
+export interface ClientCounts {
+  readonly seen: number
+  readonly refused: number
+  /** Where the log's clock is coarse, and bounds are known. */
+  readonly refusedBounds?: Interval
+}
+
 export interface PolicyReport {
   readonly name: string
   readonly mode: 'enforce' | 'report'
   readonly requests: Counts
-  readonly clients: { readonly seen: number; readonly refused: number }
+  readonly clients: ClientCounts
+  /** Whether the true numbers of requests and clients lie within the intervals, however coarse the log's clock is. */
+  readonly isBounded: boolean
   readonly limits: readonly LimitReport[]
   readonly bans: { readonly begun: number; readonly longestMs: number } | undefined
   /** Waits in ms of requests that a responder delays. Undefined if none would. */
@@ -91,6 +100,8 @@ export interface LimitReport {
   readonly tradeOff: TradeOff | undefined
   /** The limit over the 99.9th percentile of the worst windows of good clients, or of all clients where none are marked. */
   readonly headroom: number | undefined
+  /** Where the log's clock is coarse, and the policy is bounded. */
+  readonly headroomBounds?: Interval | undefined
 }
 
 export interface TradeOff {

@@ -1,5 +1,6 @@
 import type { Resolvers } from '@sluice/policies'
 import { loadDocument, type PlayedDocument } from './documents.js'
+import { Bounds } from './figures/bounds.js'
 import { Curves } from './figures/curves.js'
 import { Figures } from './figures/figures.js'
 import { clientFieldOf, formatOf } from './formats/index.js'
@@ -91,7 +92,8 @@ class Simulation {
   #tried: readonly PlayedLane[] = []
   #firstMs: number | undefined
   #lastMs = 0
-  #resolutionMs = 1
+  /** How many records have each. */
+  readonly #resolutions = new Map<number, number>()
 
   static async open(options: SimulateOptions): Promise<Simulation> {
     const { document, against, resolvers: given = {}, good = [], curve = false } = options
@@ -104,6 +106,10 @@ class Simulation {
     const reading = { ...assumed, readsHeaders: readsAny }
     const marked = goodClients(good, resolvers)
     const figures = new Figures(played.policies)
+    for (const policy of figures.accounts.byName.values()) {
+      const bounds = Bounds.of(policy, played.data)
+      if (bounds) figures.bounds.set(policy, bounds)
+    }
     if (curve || marked) figures.curves = await Curves.of(figures.accounts, played.data, resolvers, curve)
     return new Simulation(options, reading, [played, before], marked, figures, await logsOf(options))
   }
@@ -131,6 +137,7 @@ class Simulation {
       const batch = this.#span ? this.#span.within(read) : read
       if (batch.length === 0) continue
       if (this.#firstMs === undefined) this.#begin(batch)
+      countsOf(batch, this.#resolutions)
       this.#lastMs = (batch.at(-1) as LogRecord).startMs
       for (const each of this.#all) await this.#play(each, each.spreader?.push(batch) ?? batch)
       this.#options.onProgress?.(this.#logs.counts.bytesRead, this.#logs.bytesTotal)
@@ -148,7 +155,7 @@ class Simulation {
       files: this.#options.logs.map((log) => (typeof log === 'string' ? log : nameOf(log))),
       firstMs: this.#firstMs ?? 0,
       lastMs: this.#lastMs,
-      resolutionMs: this.#resolutionMs,
+      resolutionMs: resolutionOf(this.#resolutions),
       lanes: this.#lanes.map(({ lane }) => lane),
       before: this.#before?.lane,
       absentGood: this.#good?.absent(),
@@ -170,14 +177,13 @@ class Simulation {
     const [first] = batch
     const startMs = first?.startMs ?? 0
     this.#firstMs = startMs
-    this.#resolutionMs = resolutionOf(batch)
     const looked = batch
       .slice(0, LOOKED_AT)
       .map((record) => new RecordContext(record, this.#reading, record.startMs, new LogTime(record.startMs)))
     if (first) checkNeeds(this.#document.data, looked)
     if (first && this.#against) checkNeeds(this.#against.data, looked)
     this.#lanes = [this.#laneOf(this.#document, 'at once', startMs, this.#figures)]
-    if (this.#figures.accounts.shortestWindowMs < COARSE * this.#resolutionMs) {
+    if (this.#figures.accounts.shortestWindowMs < COARSE * resolutionOf(countsOf(batch))) {
       for (const spread of ['evenly', 'evenly by client'] as const) {
         this.#lanes.push(this.#laneOf(this.#document, spread, startMs))
       }
@@ -220,11 +226,16 @@ class Simulation {
 }
 
 /** The coarsest resolution that more than a few records have: a time that ends on a second may look like one to the second. */
-function resolutionOf(batch: readonly LogRecord[]): number {
-  const counts = new Map<number, number>()
-  for (const { resolutionMs } of batch) counts.set(resolutionMs, (counts.get(resolutionMs) ?? 0) + 1)
-  const common = [...counts].filter(([, count]) => count > FEW * batch.length)
+function resolutionOf(counts: ReadonlyMap<number, number>): number {
+  const all = [...counts.values()].reduce((sum, count) => sum + count, 0)
+  const common = [...counts].filter(([, count]) => count > FEW * all)
   return Math.max(1, ...common.map(([resolutionMs]) => resolutionMs))
+}
+
+/** How many records have each resolution. */
+function countsOf(batch: readonly LogRecord[], counts = new Map<number, number>()): Map<number, number> {
+  for (const { resolutionMs } of batch) counts.set(resolutionMs, (counts.get(resolutionMs) ?? 0) + 1)
+  return counts
 }
 
 const FEW = 0.05

@@ -6,9 +6,10 @@ import type { RecordContext } from '../replay/record-context.js'
 import type { LimitReport, TradeOff } from '../report.js'
 import type { Accounts, LimitAccount, OfPolicy, PolicyAccount, Subject } from './accounts.js'
 import { ClientSample } from './client-sample.js'
+import { followsFromRequests } from './follows-from-requests.js'
 import { headroomOf, rankOf } from './rank.js'
 import { Candidate, candidatesFor, LimitsBeside, tradeOffOf } from './trade-off.js'
-import { WorstWindows } from './worst-windows.js'
+import { WorstWindowBounds, WorstWindows } from './worst-windows.js'
 
 type Data = Readonly<Record<string, unknown>>
 
@@ -31,6 +32,7 @@ class LimitCurve {
   readonly account: LimitAccount
   /** Undefined for permits, which have no window. */
   readonly worst: WorstWindows | undefined
+  readonly bounds: WorstWindowBounds
   readonly candidates: readonly Candidate[]
   readonly documents: readonly TriedDocument[]
 
@@ -38,6 +40,7 @@ class LimitCurve {
     const { algorithm, window } = account.limit
     this.account = account
     this.worst = hasPermits(algorithm) ? undefined : new WorstWindows(Number(window))
+    this.bounds = new WorstWindowBounds(Number(window))
     this.candidates = candidates
     this.documents = documents
   }
@@ -50,11 +53,16 @@ class LimitCurve {
   ): Partial<LimitReport> {
     const headroom =
       this.worst && headroomOf(Number(this.account.limit.limit), this.worst.sorted(isGood ?? (() => true)))
-    if (!isWhole) return { headroom }
+    const [least, greatest] = this.bounds.sorted(isGood ?? (() => true)) ?? []
+    const limit = Number(this.account.limit.limit)
+    const headroomBounds = least &&
+      greatest && { min: headroomOf(limit, greatest) ?? 0, max: headroomOf(limit, least) ?? 0 }
+    if (!isWhole) return { headroom, headroomBounds }
     return {
       rank: this.worst && rankOf(this.worst.sorted(() => true)),
       tradeOff: this.#tradeOff(policy, sample),
       headroom,
+      headroomBounds,
     }
   }
 
@@ -135,8 +143,11 @@ export class Curves {
     for (const { account, subject, at } of limits) {
       const curve = account && this.#byLimit.get(account)
       if (!curve) continue
-      if (counts)
-        curve.worst?.count(rows[subject] as number, now, unitsOf(account, costs[cellOf[at] as number], context))
+      if (counts && curve.worst) {
+        const [row, units] = [rows[subject] as number, unitsOf(account, costs[cellOf[at] as number], context)]
+        curve.worst.count(row, now, units)
+        curve.bounds.count(row, now, units, context.request.resolutionMs)
+      }
       if (place < 0) continue
       for (const candidate of curve.candidates) {
         if (candidate.decide(verdict, now) && !isRefusedBeside) candidate.refused(place)
@@ -186,15 +197,6 @@ function clientAmong(subjects: readonly Subject[]): number {
   return Math.max(
     0,
     subjects.findIndex(({ start }) => start !== 'everyone='),
-  )
-}
-
-/** Whether the decisions of a policy follow from its charges alone: not from responses, waits, bans, permits or capped estimates. */
-function followsFromRequests(data: Data): boolean {
-  return (
-    data.count === undefined &&
-    data.ban === undefined &&
-    !/"(delay|queue)"|"concurrency"|-bytes"|"estimate":"cap"/.test(JSON.stringify(data))
   )
 }
 

@@ -3,6 +3,7 @@ import { decisionIn, type ReadablePlan } from '@sluice/core/internal'
 import type { Policies } from '@sluice/policies'
 import type { RecordContext } from '../replay/record-context.js'
 import { Accounts, type OfPolicy, type PolicyAccount, type Subject } from './accounts.js'
+import type { Bounds } from './bounds.js'
 import { ClientTable, ENFORCED, GOOD, REFUSED } from './client-table.js'
 import type { Curves } from './curves.js'
 import type { DecisionCount } from './redis-cost.js'
@@ -35,8 +36,11 @@ export class Figures {
   readonly #decisions = new Map<string, DecisionCount>()
   /** Undefined if neither curves nor headroom are wanted. */
   curves: Curves | undefined
+  /** Of policies whose numbers have bounds where the clock is coarse. */
+  readonly bounds = new Map<PolicyAccount, Bounds>()
   readonly #rows: number[] = []
   #lastPlan: object | undefined
+  #lastDecided: RecordContext | undefined
   #lastOf: OfPlan | undefined
   /** The client of the last request, and its row. */
   #address = ''
@@ -74,6 +78,10 @@ export class Figures {
     const isRefused = !verdict.allowed
     const { policies, decisions } = this.#ofPlan(plan as ReadablePlan)
     const rows = this.#rows
+    const isFirst = this.#lastDecided !== context
+    // What passes several policies one after the other is refused by the first of them.
+    if (!isFirst) for (const bounds of this.bounds.values()) bounds.break()
+    this.#lastDecided = context
     decisions.decisions++
     for (const of of policies) {
       const { policy, subjects } = of
@@ -91,6 +99,8 @@ export class Figures {
         if (isRefusing) this.#noteRefused(context, policy, subject, row, verdict, now)
       }
       this.curves?.decided(of, rows, verdict, now, context)
+      const bounds = this.bounds.size > 0 ? this.bounds.get(policy) : undefined
+      bounds?.decided(of, policies.length === 1 && isFirst, rows[0] as number, verdict, context)
     }
   }
 

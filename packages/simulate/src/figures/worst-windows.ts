@@ -54,6 +54,42 @@ export class WorstWindows {
   }
 }
 
+/** Bounds of worst windows where the clock is coarse: by windows that are shorter and longer by its resolution. */
+export class WorstWindowBounds {
+  readonly #windowMs: number
+  #resolutionMs = 0
+  #isBroken = false
+  #shorter: WorstWindows | undefined
+  #longer: WorstWindows | undefined
+
+  constructor(windowMs: number) {
+    this.#windowMs = windowMs
+  }
+
+  count(row: number, now: number, units: number, resolutionMs: number): void {
+    if (resolutionMs > this.#resolutionMs) {
+      // What came before was counted by another resolution.
+      if (this.#resolutionMs > 0) this.#isBroken = true
+      this.#resolutionMs = resolutionMs
+      if (resolutionMs > 1) {
+        const byMs = resolutionMs - 1
+        if (this.#windowMs > byMs) this.#shorter = new WorstWindows(this.#windowMs - byMs)
+        this.#longer = new WorstWindows(this.#windowMs + byMs)
+      }
+    }
+    this.#shorter?.count(row, now, units)
+    this.#longer?.count(row, now, units)
+  }
+
+  /** The least and the greatest of the worst windows of clients whose row fits, each highest first. */
+  sorted(isOf: (row: number) => boolean): readonly [least: Float64Array, greatest: Float64Array] | undefined {
+    if (!this.#longer || this.#isBroken) return undefined
+    const greatest = this.#longer.sorted(isOf)
+    // No two requests are surely within one window: one is.
+    return [this.#shorter?.sorted(isOf) ?? new Float64Array(greatest.length).fill(1), greatest]
+  }
+}
+
 /** Where the pair at a place of the ring begins. */
 function indexOf({ pairs, start }: Ring, place: number): number {
   return (2 * (start + place)) & (pairs.length - 1)

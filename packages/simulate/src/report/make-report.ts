@@ -1,4 +1,4 @@
-import { counted, isPrivateAddress } from '@sluice/core/internal'
+import { counted, isPrivateAddress, listed, quoted } from '@sluice/core/internal'
 import type { LimitAccount, PolicyAccount } from '../figures/accounts.js'
 import { GOOD } from '../figures/client-table.js'
 import type { Figures } from '../figures/figures.js'
@@ -57,9 +57,11 @@ export function makeReport(played: Played): SimulationReport {
       isPartial: counts.isPartial,
     },
     caveats: [...counts.caveats, ...caveatsOf(played, figures), ...reportedGood(refused, figures)],
-    requests: countsOf(all, (each) => each),
-    clients: { seen: figures.addresses.size, refused: figures.clientsRefused },
-    policies: [...figures.accounts.byName.keys()].map((name) => policyReport(all, name, absentGood !== undefined)),
+    requests: boundedCounts(all),
+    clients: { seen: figures.addresses.size, refused: figures.clientsRefused, ...allClients(figures) },
+    policies: [...figures.accounts.byName.keys()].map((name) =>
+      policyReport(all, name, absentGood !== undefined, played.resolutionMs),
+    ),
     timeline: figures.timeline.report(),
     refused: refused.slice(0, MAX_REFUSED),
     good: absentGood && {
@@ -70,6 +72,39 @@ export function makeReport(played: Played): SimulationReport {
     against: before && compared(before.figures, figures, refused),
     redis: costOf(played, figures),
   }
+}
+
+function boundedBy(total: number, refused: Interval): Pick<Counts, 'admitted' | 'refused'> {
+  return { refused, admitted: { min: total - refused.max, max: total - refused.min } }
+}
+
+/** Those of all requests: of policies without bounds as they are in each replay, and of the others within their bounds. */
+function boundedCounts(all: readonly Figures[]): Counts {
+  const [first] = all as [Figures]
+  const enforced = [...first.bounds].flatMap(([{ name, isReported }, { refused }]) =>
+    refused && !isReported ? [{ name, bounds: refused.requests }] : [],
+  )
+  const counts = countsOf(all, (each) => each)
+  if (enforced.length === 0) return counts
+  const rest = intervalOf(
+    all.map(({ accounts, refused }) =>
+      enforced.reduce((left, { name }) => left - (accounts.byName.get(name) as PolicyAccount).refused, refused),
+    ),
+  )
+  const sum = (of: 'min' | 'max') => enforced.reduce((sum, { bounds }) => sum + bounds[of], rest[of])
+  return { ...counts, ...boundedBy(counts.total, { min: sum('min'), max: sum('max') }) }
+}
+
+/** Of addresses, where every policy counts them, and its bounds are known. */
+function allClients({ bounds, accounts, addresses }: Figures): { readonly refusedBounds?: Interval } {
+  const enforced = [...accounts.byName.values()].filter(({ isReported }) => !isReported)
+  const known = enforced.flatMap((policy) => {
+    const isByAddress = policy.limits.every(({ limit }) => (limit.key?.kind ?? 'ip') === 'ip')
+    return (isByAddress && bounds.get(policy)?.refused?.clients) || []
+  })
+  if (known.length === 0 || known.length < enforced.length) return {}
+  const most = known.reduce((sum, { max }) => sum + max, 0)
+  return { refusedBounds: { min: Math.max(...known.map(({ min }) => min)), max: Math.min(most, addresses.size) } }
 }
 
 interface Counted {
@@ -95,18 +130,27 @@ function intervalOf(values: readonly number[]): Interval {
   return { min: Math.min(...values), max: Math.max(...values) }
 }
 
-function policyReport(all: readonly Figures[], name: string, hasGood: boolean): PolicyReport {
+function policyReport(all: readonly Figures[], name: string, hasGood: boolean, resolutionMs: number): PolicyReport {
   const [figures] = all as [Figures]
   const accounts = all.map((figures) => figures.accounts.byName.get(name) as PolicyAccount)
   const [first] = accounts as [PolicyAccount]
+  const bounds = figures.bounds.get(first)?.refused
   const counted = (account: PolicyAccount): Counted => ({ ...account, refused: account.refused + account.banned })
+  const requests = countsOf(all, (figures) => counted(figures.accounts.byName.get(name) as PolicyAccount))
   return {
     name,
     mode: first.isReported ? 'report' : 'enforce',
-    requests: countsOf(all, (figures) => counted(figures.accounts.byName.get(name) as PolicyAccount)),
-    clients: { seen: first.clientsSeen, refused: first.clientsRefused },
+    requests: bounds ? { ...requests, ...boundedBy(requests.total, bounds.requests) } : requests,
+    clients: {
+      seen: first.clientsSeen,
+      refused: first.clientsRefused,
+      ...(bounds && { refusedBounds: bounds.clients }),
+    },
+    isBounded: bounds !== undefined || resolutionMs <= 1,
     limits: first.limits.map((account, i) => ({
       ...limitReport(accounts.map(({ limits }) => limits[i] as LimitAccount)),
+      ...(!bounds && { headroomBounds: undefined }),
+      ...(bounds && first.limits.length === 1 && { refused: bounds.requests }),
       ...figures.curves?.report(first, account, hasGood ? isGoodRow(figures, account) : undefined),
     })),
     bans: first.hasBans ? first.bans : undefined,
@@ -236,6 +280,13 @@ function caveatsOf({ lanes, resolutionMs, logs, keepsOverrides }: Played, figure
     caveats.push(`${busiest} has ${share(most)}: if it is a proxy, ${remedy}.`)
   } else if (ofPrivate > MOST * total) {
     caveats.push(`Private addresses have ${share(ofPrivate)}: if they are proxies, ${remedy}.`)
+  }
+  const unbounded = [...accounts.byName.values()].filter((policy) => !figures.bounds.get(policy)?.refused)
+  if (resolutionMs > 1 && unbounded.length > 0) {
+    caveats.push(
+      `The log's times are to ${resolutionMs} ms, and the numbers of ${listed(unbounded.map(({ name }) => quoted(name)))} have no bound: ` +
+        'exact times may refuse more or fewer. A log with $msec has them.',
+    )
   }
   if (lanes.length > 1) {
     caveats.push(

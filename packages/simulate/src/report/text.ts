@@ -11,6 +11,7 @@ import {
   tableOf,
 } from '@sluice/core/internal'
 import type {
+  ClientCounts,
   Comparison,
   Interval,
   LimitReport,
@@ -33,7 +34,7 @@ export function textOf(report: SimulationReport): string {
   const parts = [
     logText(report),
     `${counted(requests.total, 'request')} of ${counted(clients.seen, 'client')}: ` +
-      `${share(requests.refused, requests.total)} refused, of ${counted(clients.refused, 'client')}` +
+      `${share(requests.refused, requests.total)} refused, of ${refusedClients(clients)}` +
       `${isSome(requests.banned) ? `; ${share(requests.banned, requests.total)} by bans` : ''}` +
       `${isSome(requests.delayed) ? `; ${share(requests.delayed, requests.total)} delayed` : ''}.\n`,
     ...policies.map(policyText),
@@ -66,7 +67,7 @@ function policyText({ name, mode, requests, clients, limits, bans, waits }: Poli
   const lines = [
     `${inLine(name)}${mode === 'report' ? ' (reports only)' : ''}: ${counted(requests.total, 'request')} of ` +
       `${counted(clients.seen, 'client')}, ${share(requests.refused, requests.total)} refused, of ` +
-      `${counted(clients.refused, 'client')}`,
+      `${refusedClients(clients)}`,
     ...limits.map((limit) => `  ${limitText(limit)}`),
   ]
   if (bans) {
@@ -82,10 +83,15 @@ function policyText({ name, mode, requests, clients, limits, bans, waits }: Poli
 }
 
 function limitText(report: LimitReport): string {
-  const { name, algorithm, limit, windowMs, calendar, unit, refused, headroom, tradeOff } = report
+  const { name, algorithm, limit, windowMs, calendar, unit, refused, headroom, headroomBounds, tradeOff } = report
   const per = algorithm === 'concurrency' ? 'at a time' : `per ${calendar ?? durationText(windowMs)}`
   const parts = [`${inLine(name)}: ${grouped(limit)} ${unit} ${per} (${algorithm})`, `no room ${range(refused)} times`]
-  if (headroom !== undefined) parts.push(`headroom ${headroom.toFixed(2)}×`)
+  if (headroom !== undefined) {
+    const [min, max] = [headroomBounds?.min ?? headroom, headroomBounds?.max ?? headroom].map(
+      (times) => `${times.toFixed(2)}×`,
+    )
+    parts.push(`headroom ${min === max ? min : `${min} to ${max}`}`)
+  }
   if (tradeOff?.suggested !== undefined) {
     const by = tradeOff.sample < 1 ? ` (estimated by ${percent(tradeOff.sample)} of them)` : ''
     parts.push(`from ${grouped(tradeOff.suggested)} on, fewer than 0.1 % of the clients are refused${by}`)
@@ -172,6 +178,11 @@ function redisText({ commands, cpuMs, bytes: size, hot }: RedisCost): string {
       ({ identity, perSecond }) => `  worth a lease: ${inLine(identity)}, ${grouped(Math.round(perSecond))} a second\n`,
     )
   return `In Redis: ${figures.join(', ')}\n${busy.join('')}`
+}
+
+function refusedClients({ refused, refusedBounds }: ClientCounts): string {
+  if (!refusedBounds || refusedBounds.min === refusedBounds.max) return counted(refused, 'client')
+  return `${range(refusedBounds)} clients`
 }
 
 function shortened(text: string, length: number): string {
