@@ -19,6 +19,8 @@ const FIRST_ALONE_MS = 1000
 /** Two requests that the same refusal slowed differ by what drains meanwhile. */
 const SLOWED_TOLERANCE = 50
 const LEAST_HOLD_MS = 1000
+/** Requests of one key that wait in a process. */
+const MAX_WAITING = 100_000
 /** Keys that a process has in mind. */
 const MAX_KEYS = 10_000
 const LONGEST_TIMER_MS = 60_000
@@ -45,6 +47,7 @@ export class Turns {
   /** Waits for a turn. @throws SluiceError `WAIT_EXCEEDED`; the reason of the signal */
   async take(key: string, options: TurnOptions): Promise<Turn> {
     const learned = this.#learnedOf(key)
+    if (learned.waiting >= MAX_WAITING) throw this.#full(options.origin)
     const progress = new Progress(this.#limiter, this.#options, key, options, learned)
     learned.waiting++
     try {
@@ -57,9 +60,18 @@ export class Turns {
     }
   }
 
+  #full(origin: string): SluiceError {
+    const { name = 'fetch' } = this.#options
+    const message = `policy "${name}": fetch of ${origin}: ${MAX_WAITING} requests wait already`
+    return new SluiceError('WAIT_EXCEEDED', message)
+  }
+
   async #take(key: string, options: TurnOptions, learned: Learned, progress: Progress): Promise<Turn> {
     const { signal, priority, fairBy } = options
-    const permit = await this.#order.acquire(key, given({ signal, priority, fairBy, maxWait: progress.left }))
+    const permit = await this.#order.acquire(
+      key,
+      given({ signal, priority, fairBy, size: MAX_WAITING, maxWait: progress.left }),
+    )
     const release = () => void this.#order.release(permit)
     try {
       const verdict = await this.#admission(key, options, learned, progress)
