@@ -293,6 +293,25 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('the console on %s
   })
 })
 
+test('an override of a bucket shows and changes its capacity and its refill', async () => {
+  const store = memoryStore()
+  const bucket = { algorithm: 'tokenBucket', capacity: 5, limit: 1, window: '1s' }
+  const document = await policies.from({ object: { version: 1, policies: { api: { limits: [bucket] } } } })
+  const server = await (APPS.Koa as StartApp)({ store, policies: document, authorize })
+  open.push(() => closed(server))
+  const port = portOf(server)
+  const shown = (await ask(port, '/sluice/api/policies', { headers: asOperator(port) })).json.documents[0].policies
+  expect(shown).toMatchObject([{ limits: [{ limit: 1, windowMs: 1000, capacity: 5 }] }])
+  const plan = async (limit: object) => {
+    const body = { policy: 'api', identity: IP, limits: [limit], until: '2090-01-01T00:00:00Z' }
+    return (await ask(port, '/sluice/api/override/plan', { headers: withBody(port), body })).json
+  }
+  expect((await plan({ capacity: 10, refill: 2 })).changes).toMatchObject([
+    { before: { limit: 1, window: 1000, capacity: 5 }, after: { limit: 2, window: 1000, capacity: 10 } },
+  ])
+  expect((await plan({ capacity: 5, refill: 1 })).changes).toEqual([])
+})
+
 test('why: deny lists of a document and of the store, modes and missing identities are in the verdict', async () => {
   const store = memoryStore({ deny: storeList('of-store') })
   const document = await policies.from({

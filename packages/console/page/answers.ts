@@ -41,6 +41,8 @@ export interface Limit {
   readonly algorithm: string
   readonly limit: number | null
   readonly windowMs: number | null
+  /** The units that a bucket holds. */
+  readonly capacity?: number
   readonly unit?: string
   readonly kind?: string
 }
@@ -69,6 +71,7 @@ export interface LimitLeft {
   readonly algorithm: string
   readonly limit: number
   readonly windowMs: number
+  readonly capacity: number
   readonly unit: string
   readonly allowed: boolean
   readonly remaining: number
@@ -130,6 +133,7 @@ interface LimitNumbers {
   readonly algorithm: string
   readonly limit: unknown
   readonly window: unknown
+  readonly capacity?: number
 }
 
 export interface OverridePlan {

@@ -4,7 +4,7 @@ import { ask, Refused, sentence } from '../api.js'
 import { useShell } from '../context.js'
 import { Notice, Text, Time, valueText, WhoText } from '../parts/basics.js'
 import { ActionDialog, Choice, TextField } from '../parts/dialog.js'
-import { limitText } from '../parts/format.js'
+import { duration, isBucket, limitText } from '../parts/format.js'
 
 /** A limit of a document that an override can change. */
 interface Place {
@@ -35,10 +35,10 @@ export function OverrideDialog({ identity, full }: { identity: Identity; full: r
   const isFull = (each: Place) => full.some(({ limiter, policy }) => limiter === each.limiter && policy === each.policy)
   const [index, setIndex] = useState(() => Math.max(places.findIndex(isFull), 0))
   const place = places[index]
-  const [number, setNumber] = useState(String((place?.limit.limit ?? 10) * 2))
+  const [numbers, setNumbers] = useState(() => twice(place))
   const [until, setUntil] = useState(() => inputTime(nextFriday(new Date())))
   const [reason, setReason] = useState('')
-  const body = place && bodyOf(place, identity, Number(number), until, reason)
+  const body = place && bodyOf(place, identity, numbers, until, reason)
   const { plan, failure } = usePlan(body)
   return (
     <ActionDialog
@@ -50,7 +50,7 @@ export function OverrideDialog({ identity, full }: { identity: Identity; full: r
         </p>
       }
       submit="Apply"
-      isReady={plan?.canSave === true}
+      isReady={plan?.canSave === true && plan.changes.length > 0}
       run={async () => {
         await ask('/api/override', { ...body, expected: plan?.version })
         return `${identity.kind} ${valueText(identity)} has its own limit of ${place?.policy}.`
@@ -70,10 +70,18 @@ export function OverrideDialog({ identity, full }: { identity: Identity; full: r
             of={places.map((each, i) => [String(i), nameOf(each)] as const)}
             set={(value) => {
               setIndex(Number(value))
-              setNumber(String((places[Number(value)]?.limit.limit ?? 10) * 2))
+              setNumbers(twice(places[Number(value)]))
             }}
           />
-          <TextField label="New limit" type="number" value={number} set={setNumber} />
+          {fieldsOf(place.limit).map(({ field, label }) => (
+            <TextField
+              key={field}
+              label={label}
+              type="number"
+              value={numbers[field] ?? ''}
+              set={(value) => setNumbers({ ...numbers, [field]: value })}
+            />
+          ))}
           <TextField label="Until" type="datetime-local" value={until} set={setUntil} />
           <TextField label="Reason" value={reason} set={setReason} />
           <Plan plan={plan} failure={failure} />
@@ -83,23 +91,42 @@ export function OverrideDialog({ identity, full }: { identity: Identity; full: r
   )
 }
 
-const nameOf = ({ limiter, policy, limit }: Place) =>
-  `${limiter} › ${limit.name ?? policy}: ${limitText(limit.limit, limit.windowMs, limit.algorithm, limit.unit)}`
+const nameOf = ({ limiter, policy, limit }: Place) => `${limiter} › ${limit.name ?? policy}: ${limitText(limit)}`
+
+/** The fields of a limit that an override changes, as documents name them. */
+type Numbers = Readonly<Record<string, string>>
+
+/** A bucket has a capacity beside its rate: both are shown, and both are changed. */
+function fieldsOf(limit: Limit): { field: string; label: string; value: number | null | undefined }[] {
+  const { algorithm, windowMs, capacity } = limit
+  const per = typeof windowMs === 'number' ? ` per ${duration(windowMs)}` : ''
+  const rates: Readonly<Record<string, string>> = { tokenBucket: 'refill', leakyBucket: 'leak' }
+  const field = rates[algorithm] ?? 'limit'
+  const rate = { field, label: `New ${field}${per}`, value: limit.limit }
+  if (!isBucket(algorithm)) return [rate]
+  const size = algorithm === 'gcra' ? 'burst' : 'capacity'
+  return [{ field: size, label: `New ${size}`, value: capacity }, rate]
+}
+
+function twice(place: Place | undefined): Numbers {
+  const fields = place ? fieldsOf(place.limit) : []
+  return Object.fromEntries(fields.map(({ field, value }) => [field, String((value ?? 10) * 2)]))
+}
 
 /** Undefined while a field is not filled in. */
 function bodyOf(
   { limiter, policy, limit, isOnly }: Place,
   identity: Identity,
-  number: number,
+  numbers: Numbers,
   until: string,
   reason: string,
 ) {
   const end = new Date(until).getTime()
-  if (!Number.isFinite(end) || !Number.isInteger(number)) return undefined
-  const field = limit.algorithm === 'tokenBucket' ? 'capacity' : 'limit'
+  const given = fieldsOf(limit).map(({ field }) => [field, Number(numbers[field] || Number.NaN)] as const)
+  if (!Number.isFinite(end) || !given.every(([, number]) => Number.isInteger(number))) return undefined
   // Headers name a limit by its policy and its own name.
   const name = limit.name?.startsWith(`${policy}-`) ? limit.name.slice(policy.length + 1) : limit.name
-  const changed = { ...(!isOnly && name !== undefined && { name }), [field]: number }
+  const changed = { ...(!isOnly && name !== undefined && { name }), ...Object.fromEntries(given) }
   return { limiter, policy, identity, limits: [changed], until: end, ...(reason && { reason }) }
 }
 
@@ -134,13 +161,13 @@ function Plan({ plan, failure }: { plan: OverridePlan | undefined; failure: Refu
       <ul>
         {plan.changes.map(({ tier, limit, before, after, isKept }) => (
           <li key={`${tier} ${limit}`}>
-            <Text>{tier === undefined ? limit : `${limit} (tier ${tier})`}</Text>:{' '}
-            {limitText(before.limit, before.window, before.algorithm)} becomes{' '}
-            <strong>{limitText(after.limit, after.window, after.algorithm)}</strong>
+            <Text>{tier === undefined ? limit : `${limit} (tier ${tier})`}</Text>: {limitText(before)} becomes{' '}
+            <strong>{limitText(after)}</strong>
             {isKept ? '; what it has used counts' : '; it begins anew'}
           </li>
         ))}
       </ul>
+      {plan.changes.length === 0 && <p>These are the numbers that it has: nothing changes.</p>}
       {plan.advice.map((advice) => (
         <p key={advice}>{sentence(advice)}</p>
       ))}

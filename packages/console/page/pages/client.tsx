@@ -171,7 +171,7 @@ function LimitTable({ name, rows, empty }: { name: string; rows: readonly LimitR
           show: ({ one, error }) => (one ? <LimitOf one={one} /> : <Text>{error ?? 'blocked before its limits'}</Text>),
         },
         { title: 'Left', isNumber: true, show: ({ one }) => one && whole(one.remaining) },
-        { title: 'Use', show: ({ one }) => one && <Bar share={1 - one.remaining / Math.max(one.limit, 1)} /> },
+        { title: 'Use', show: ({ one }) => one && <Bar share={1 - one.remaining / Math.max(one.capacity, 1)} /> },
         {
           title: 'Restored in',
           isNumber: true,
@@ -201,7 +201,7 @@ const without = (request: Request): Request =>
   Object.fromEntries(Object.entries(request).filter(([, value]) => value !== ''))
 
 function LimitOf({ one }: { one: LimitLeft }) {
-  return <span title={one.name}>{limitText(one.limit, one.windowMs, one.algorithm, one.unit)}</span>
+  return <span title={one.name}>{limitText(one)}</span>
 }
 
 /** A share of a limit. The number beside it says the same. */

@@ -74,7 +74,7 @@ function LimitTable({ name, limits }: { name: string; limits: readonly LimitRow[
       keyOf={({ i }) => i}
       columns={[
         { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text> },
-        { title: 'Limit', show: ({ limit }) => limitText(limit.limit, limit.windowMs, limit.algorithm, limit.unit) },
+        { title: 'Limit', show: ({ limit }) => limitText(limit) },
         { title: 'Algorithm', show: ({ limit }) => limit.algorithm },
         { title: 'Counts', show: ({ limit, kinds }) => <Text>{limit.kind ?? kinds?.join(', ')}</Text> },
         isUsed && { title: '90 % need at most', isNumber: true, show: ({ used }) => used && <Used part={used.p90} /> },

@@ -159,5 +159,5 @@ export const nameOf = ({ limiter, policy, tier }: LimitsLeft): string =>
 
 function fullOf({ limits = [] }: LimitsLeft): string {
   const full = limits.find(({ allowed }) => !allowed)
-  return full ? ` (${limitText(full.limit, full.windowMs, full.algorithm, full.unit)})` : ''
+  return full ? ` (${limitText(full)})` : ''
 }

@@ -55,14 +55,28 @@ export function zone(): string {
   return offset && offset !== timeZone ? `${timeZone} (${offset})` : timeZone
 }
 
-/** `5 per 10 s`; of a function, that is not known. */
-export function limitText(limit: unknown, windowMs: unknown, algorithm?: string, unit?: string): string {
+interface LimitToShow {
+  readonly limit: unknown
+  readonly windowMs?: unknown
+  readonly window?: unknown
+  readonly algorithm?: string
+  readonly unit?: string
+  readonly capacity?: number
+}
+
+/** `5 per 10 s`; of a bucket `20 at once, then 5 per 10 s`; of a function, that is not known. */
+export function limitText({ limit, windowMs, window = windowMs, algorithm, unit, capacity }: LimitToShow): string {
   const count = typeof limit === 'number' ? whole(limit) : 'by a function'
   if (algorithm === 'concurrency') return `${count} at once`
   const of = unit !== undefined && unit !== 'requests' ? ` ${unit}` : ''
-  const span = typeof windowMs === 'number' ? duration(windowMs) : typeof windowMs === 'string' ? windowMs : '?'
-  return `${count}${of} per ${span.replace(/^1 (?=\w+$)/, '')}`
+  const span = typeof window === 'number' ? duration(window) : typeof window === 'string' ? window : '?'
+  const burst = isBucket(algorithm) && capacity !== undefined ? `${whole(capacity)} at once, then ` : ''
+  return `${burst}${count}${of} per ${span.replace(/^1 (?=\w+$)/, '')}`
 }
+
+/** Whether a limit has a capacity beside its rate. */
+export const isBucket = (algorithm: string | undefined): boolean =>
+  algorithm === 'tokenBucket' || algorithm === 'leakyBucket' || algorithm === 'gcra'
 
 /** `2 refusals`, `1 refusal`. */
 export const counted = (count: number, thing: string): string => `${whole(count)} ${thing}${count === 1 ? '' : 's'}`

@@ -1,4 +1,5 @@
-import { isPropertyOf } from '@sluice/core/internal'
+import type { Limit } from '@sluice/core'
+import { capacityOf, isPropertyOf } from '@sluice/core/internal'
 import { BANS, CHANGES, LISTS } from '@sluice/core/store'
 import type { CheckedOptions } from '../options.js'
 import { messageOf } from '../problem.js'
@@ -69,17 +70,10 @@ function documentOf({ name, policies }: CheckedOptions<never>['documents'][numbe
   }
 }
 
-interface AnyLimit {
-  readonly name?: string | undefined
-  readonly algorithm: string
-  readonly limit: unknown
-  readonly window: unknown
-  readonly unit?: string | undefined
-  readonly key?: { readonly kind?: string } | undefined
-}
-
 /** Numbers that are functions of a request show as `null`. */
-function shownLimit({ name, algorithm, limit, window, unit, key }: AnyLimit) {
+function shownLimit(given: Limit) {
+  const { name, algorithm, limit, window, unit, key } = given
+  const capacity = capacityOf(given)
   const numberIn = (value: unknown) => (typeof value === 'number' ? value : null)
   const kind = key?.kind
   return {
@@ -87,6 +81,7 @@ function shownLimit({ name, algorithm, limit, window, unit, key }: AnyLimit) {
     algorithm,
     limit: numberIn(limit),
     windowMs: numberIn(window),
+    ...(capacity !== undefined && { capacity }),
     ...(unit !== undefined && { unit }),
     ...(kind !== undefined && { kind }),
   }

@@ -249,11 +249,19 @@ function placeOf({ name }: LimitData, list: readonly LimitData[]): number | unde
   return i < 0 ? undefined : i
 }
 
+/** Names of one field: a document may have either. */
+const SAME = [
+  ['limit', 'refill', 'leak'],
+  ['window', 'every'],
+]
+
 /** The limit with a change. A change of the algorithm drops options that the new one does not have. */
 function changed(limit: LimitData, change: LimitData): LimitData {
   const { algorithm = limit.algorithm ?? 'slidingLog' } = change
   const known = fieldsOfLimit(algorithm)
-  const kept = Object.entries(limit).filter(([field]) => known.includes(field))
+  const isReplaced = (field: string) =>
+    SAME.some((names) => names.includes(field) && names.some((name) => name in change))
+  const kept = Object.entries(limit).filter(([field]) => known.includes(field) && !isReplaced(field))
   return { ...Object.fromEntries(kept), ...change, ...(algorithm !== 'slidingLog' && { algorithm }) }
 }
 

@@ -1,5 +1,5 @@
 import type { Limit } from '@sluice/core'
-import { countedHash, ipAddress, ipRange, isSecretKind, stateNamesOf } from '@sluice/core/internal'
+import { capacityOf, countedHash, ipAddress, ipRange, isSecretKind, stateNamesOf } from '@sluice/core/internal'
 import type { LimitData, OverrideData } from '../document/document.js'
 import { type Path, type Problem, shown } from '../problems/problem.js'
 import { checkChanges } from '../schema/check.js'
@@ -17,6 +17,8 @@ export interface LimitNumbers {
   readonly limit: unknown
   /** In ms, or by the calendar: `month`. */
   readonly window: unknown
+  /** The units that a bucket holds: its burst. Absent for other limits. */
+  readonly capacity?: number
 }
 
 /** A limit that an override changes. */
@@ -147,6 +149,8 @@ function changesOf({ policy, tier, limits }: Variant, changed: readonly Limit[] 
   })
 }
 
-function numbersOf({ algorithm, limit, window }: Limit): LimitNumbers {
-  return { algorithm, limit, window }
+function numbersOf(given: Limit): LimitNumbers {
+  const { algorithm, limit, window } = given
+  const capacity = capacityOf(given)
+  return { algorithm, limit, window, ...(capacity !== undefined && { capacity }) }
 }

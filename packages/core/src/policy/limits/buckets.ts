@@ -113,6 +113,13 @@ export function leakyBucket<Subject>(options: LeakyBucketOptions<Subject>): Limi
   )
 }
 
+/** The units that a bucket holds. Undefined for other limits, and where its numbers are functions of the request. */
+export function capacityOf({ algorithm, limit, window, resolve }: Limit): number | undefined {
+  if (algorithm !== 'gcra' && algorithm !== 'tokenBucket' && algorithm !== 'leakyBucket') return undefined
+  if (typeof limit !== 'number' || typeof window !== 'number') return undefined
+  return resolve(algorithm, limit, window).report.capacity
+}
+
 /** `refill`/`leak` and `every` are the usual terms for a bucket's limit and window. Errors use the names that were given. */
 function renamed(where: string, options: object, unitsName: string) {
   const { [unitsName]: units, every, ...rest } = options as Record<string, unknown>
