@@ -1,11 +1,13 @@
 // Runs alone: it reads the figures of all stores of its process.
 import { type ClientRequest, type IncomingMessage, request, type Server } from 'node:http'
 import { createLimiter, memoryStore, redisStore, type Store, slidingLog } from '@sluice/core'
+import { createGuard } from '@sluice/core/http'
 import { OFFENDERS } from '@sluice/core/store'
 import compression from 'compression'
 import { Redis } from 'ioredis'
 import { afterEach, describe, expect, test, vi } from 'vitest'
 import { Live } from '../../packages/console/src/figures/live.js'
+import { contextOf } from '../support/context.js'
 import { startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
 import { APPS, ask, asOperator, authorize, type Before, portOf, type StartApp, withBody } from './support.js'
@@ -209,4 +211,15 @@ test('a store that is away shows as a problem, and the stream goes on when it is
   expect(lines[0]).toMatchObject({ type: 'problem', status: 503, detail: expect.stringMatching(/\S+ \S+/) })
   redis.kill('SIGCONT')
   await until('it goes on', () => lines.some(({ type }) => type === 'figures'))
+})
+
+test('refusals that are only reported count apart', async () => {
+  const { store, port } = await served(APPS.Koa as StartApp)
+  const headers = asOperator(port)
+  const totals = async () => (await ask(port, '/sluice/api/figures', { headers })).json.sum.totals
+  const before = await totals()
+  const guard = createGuard({ name: 'tried', store, limit: 1, window: '1h', enforce: { mode: 'report' } })
+  for (let i = 0; i < 3; i++) expect((await guard(contextOf({ ip: '192.0.2.7' }))).proceed).toBe(true)
+  await until('they are counted', async () => (await totals()).reported === 2)
+  expect((await totals()).refused).toBe(before.refused)
 })

@@ -66,7 +66,7 @@ function AttentionList({ all }: { all: readonly Attention[] }) {
 
 function Tiles({ live: { latest } }: { live: Live }) {
   if (!latest) return null
-  const { perSecond, roundTrip, waiting, permits } = latest.sum
+  const { perSecond, totals, roundTrip, waiting, permits } = latest.sum
   const tiles = [
     { name: 'Decisions', value: rate(perSecond.decisions), of: 'a second' },
     {
@@ -75,6 +75,9 @@ function Tiles({ live: { latest } }: { live: Live }) {
       of: perSecond.decisions > 0 ? `a second, ${share(perSecond.refused / perSecond.decisions)}` : 'a second',
       tone: perSecond.refused > 0 ? 'refused' : '',
     },
+    ...(totals.reported > 0
+      ? [{ name: 'Would be refused', value: rate(perSecond.reported), of: 'a second; not enforced' }]
+      : []),
     {
       name: 'Decided alone',
       value: rate(perSecond.alone),

@@ -28,11 +28,13 @@ export interface DecisionRow extends DecisionLabels {
   readonly perSecond: number
 }
 
-/** Three numbers of all policies. Rows whose source is `response` are in none: their requests are counted as admitted, too. */
+/** Four numbers of all policies. Rows whose source is `response` are in none: their requests are counted as admitted, too. */
 export interface Totals {
   readonly decisions: number
-  /** Neither admitted nor left, whether or not it is enforced. */
+  /** Neither admitted nor left. */
   readonly refused: number
+  /** Would be refused; not enforced. */
+  readonly reported: number
   /** Decided without the store: source `local` or `mirror`. */
   readonly alone: number
 }
@@ -166,6 +168,7 @@ export interface HistoryAnswer {
   readonly processes: Column
   readonly decisions: Column
   readonly refused: Column
+  readonly reported: Column
   readonly alone: Column
   /** Time in which processes were without a store, in ms, of all processes together. */
   readonly awayMs: Column

@@ -66,6 +66,7 @@ export class History {
       processes,
       decisions: totals.map(({ decisions }) => decisions),
       refused: totals.map(({ refused }) => refused),
+      reported: totals.map(({ reported }) => reported),
       alone: totals.map(({ alone }) => alone),
       awayMs,
       rows: columns.readRows(),

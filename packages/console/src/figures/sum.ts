@@ -133,8 +133,13 @@ function addTo(
   rows.set(name, { count: (row?.count ?? 0) + count, perSecond: (row?.perSecond ?? 0) + perSecond })
 }
 
-function roundedSum({ decisions, refused, alone }: Sum) {
-  return { decisions: rounded(decisions), refused: rounded(refused), alone: rounded(alone) }
+function roundedSum({ decisions, refused, reported, alone }: Sum) {
+  return {
+    decisions: rounded(decisions),
+    refused: rounded(refused),
+    reported: rounded(reported),
+    alone: rounded(alone),
+  }
 }
 
 function usedRow([policy, limit, counts]: LiveFigures['used'][number]): UsedRow {

@@ -6,25 +6,27 @@ const ALONE = ['local', 'mirror']
 export class Sum implements Totals {
   decisions = 0
   refused = 0
+  reported = 0
   alone = 0
 
-  add({ outcome, source }: DecisionLabels, count: number): void {
+  add({ outcome, source, reported }: DecisionLabels, count: number): void {
     // Their requests are counted as admitted, too.
     if (source === 'response') return
     this.decisions += count
-    if (outcome !== 'admitted' && outcome !== 'left') this.refused += count
+    if (outcome !== 'admitted' && outcome !== 'left') this[reported ? 'reported' : 'refused'] += count
     if (ALONE.includes(source)) this.alone += count
   }
 
-  addAll({ decisions, refused, alone }: Totals): void {
+  addAll({ decisions, refused, reported, alone }: Totals): void {
     this.decisions += decisions
     this.refused += refused
+    this.reported += reported
     this.alone += alone
   }
 
   read(): Totals {
-    const { decisions, refused, alone } = this
-    return { decisions, refused, alone }
+    const { decisions, refused, reported, alone } = this
+    return { decisions, refused, reported, alone }
   }
 }
 
