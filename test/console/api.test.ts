@@ -3,7 +3,7 @@ import type { Server } from 'node:http'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { recordRefusals } from '@sluice/console'
 import { consoleFor } from '@sluice/console/fastify'
-import { createLimiter, type ManagedStore, memoryStore, redisStore, type Store, storeList } from '@sluice/core'
+import { byIp, createLimiter, type ManagedStore, memoryStore, redisStore, type Store, storeList } from '@sluice/core'
 import { createGuard } from '@sluice/core/http'
 import { type Policies, policies, RedisDocuments } from '@sluice/policies'
 import fastify from 'fastify'
@@ -268,7 +268,7 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('the console on %s
       },
     })
     const options = { store, limiters: [web], policies: document, lists: ['of-limiter', 'of-document', 'allowed'] }
-    const { post } = await served(start, options)
+    const { post, get } = await served(start, options)
     const own = { kind: 'ip', value: '127.0.0.1' }
     for (const list of ['of-limiter', 'of-document']) {
       const first = await post('/list/add', { list, identity: own })
@@ -278,6 +278,8 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('the console on %s
       expect((await post('/list/add', { list, identity: own, confirmed: true })).status).toBe(200)
     }
     expect((await post('/list/add', { list: 'allowed', identity: own })).status).toBe(200)
+    const { listEffects } = (await get('/about')).json.features
+    expect(listEffects).toEqual({ 'of-limiter': ['deny'], 'of-document': ['deny'], allowed: ['allow'] })
   })
 
   test('says what is wrong with a body', async () => {
@@ -291,6 +293,47 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('the console on %s
     expect(await details('/blocks', { max: 1001 })).toBe('max: expected a whole number from 1 to 1000')
     expect(await details('/unblock', { identity: IP })).toBe('it has no block of every policy')
   })
+})
+
+test('names the network that refuses a client, and ends the ban of a /56', async () => {
+  const store = memoryStore()
+  const byPrefix = byIp({ ipv6Prefix: 56 })
+  const web = createGuard({ name: 'web', store, limit: 5, window: '1h', key: byPrefix })
+  const server = await (APPS.Koa as StartApp)({ store, limiters: [web], authorize })
+  open.push(() => closed(server))
+  const port = portOf(server)
+  const post = async (path: string, body: object) =>
+    (await ask(port, `/sluice/api/${path}`, { headers: withBody(port), body })).json
+  await store.blocks?.add({ ip: '198.18.4.0/24' }, { for: '1h' })
+  const inNetwork = await post('why', { identity: { kind: 'ip', value: '198.18.4.9' } })
+  expect(inNetwork).toMatchObject({ now: [{ reason: 'blocked' }], blocks: [], networks: [{ value: '198.18.4.0/24' }] })
+  const client = { kind: 'ip', value: '2001:db8:1:2::5' }
+  await web.limiter.block({ ip: client.value }, { for: '1h' })
+  const { blocks, networks } = await post('why', { identity: client })
+  expect({ blocks, networks }).toMatchObject({ blocks: [{ value: '2001:db8:1::/56', policy: 'web' }], networks: [] })
+  const [{ kind, value, policy }] = blocks
+  expect(await post('unblock', { identity: { kind, value, counted: true }, policy })).toMatchObject({
+    ended: { value },
+  })
+  expect(await post('why', { identity: client })).toMatchObject({ now: [], unknown: [], blocks: [] })
+})
+
+test('an override takes a raw API key, as the page finds it, and the hash of an answer', async () => {
+  const store = memoryStore()
+  const object = { version: 1, policies: { api: { key: 'header:x-api-key', limits: [{ limit: 5, window: '1h' }] } } }
+  const document = await policies.from({ object: object as never })
+  const server = await (APPS.Koa as StartApp)({ store, policies: document, authorize })
+  open.push(() => closed(server))
+  const port = portOf(server)
+  const post = async (path: string, body: object) =>
+    (await ask(port, `/sluice/api/${path}`, { headers: withBody(port), body })).json
+  const raw = { kind: 'header:x-api-key', value: 'a secret' }
+  const found = (await post('why', { identity: raw })).identity
+  const plan = (identity: object) =>
+    post('override/plan', { policy: 'api', identity, limits: [{ limit: 9 }], until: '2090-01-01T00:00:00Z' })
+  const byRaw = await plan(raw)
+  expect(byRaw).toMatchObject({ value: expect.stringMatching(/^sha256:/), changes: [{ after: { limit: 9 } }] })
+  expect((await plan({ ...found, counted: true })).value).toBe(byRaw.value)
 })
 
 test('an override of a bucket shows and changes its capacity and its refill', async () => {

@@ -30,6 +30,8 @@ export interface About {
   readonly features: {
     readonly blocks: boolean
     readonly lists: readonly string[]
+    /** Absent in an older console. */
+    readonly listEffects?: Readonly<Record<string, readonly ('allow' | 'deny')[]>>
     readonly forget: boolean
     readonly search: boolean
     readonly changes: boolean
@@ -109,6 +111,8 @@ export interface WhyAnswer {
   readonly reported: readonly LimitsLeft[]
   readonly unknown: readonly LimitsLeft[]
   readonly blocks: readonly BlockEntry[]
+  /** Blocks of networks that contain it. */
+  readonly networks: readonly BlockEntry[]
   readonly refusals: readonly LastRefusal[]
 }
 

@@ -24,3 +24,13 @@ export function useShell(): Shell {
   if (!shell) throw new Error('no shell')
   return shell
 }
+
+/** What policies do with clients on a list, in words. */
+export function useListText(): (list: string) => string {
+  const { listEffects = {} } = useShell().about.features
+  return (list) => {
+    const effects = (Object.hasOwn(listEffects, list) && listEffects[list]) || []
+    const words = effects.map((effect) => (effect === 'allow' ? 'allows' : 'denies'))
+    return `${list}: ${words.join(' and ') || 'not used here'}`
+  }
+}

@@ -1,7 +1,8 @@
 import { useState } from 'preact/hooks'
-import type { Block, Identity, ListEntry, SavedOverride } from '../answers.js'
+import type { Block, Identity, ListEntry, SavedOverride, WhyAnswer } from '../answers.js'
 import { ask } from '../api.js'
-import { useShell } from '../context.js'
+import { useListText, useShell } from '../context.js'
+import { stillRefusing } from '../pages/verdict.js'
 import { Text, Time, valueText, WhoText } from '../parts/basics.js'
 import { ActionDialog, Choice, TextField } from '../parts/dialog.js'
 import { KindField } from '../parts/kinds.js'
@@ -94,7 +95,7 @@ export function UnblockDialog({ block }: { block: Block }) {
 }
 
 /** Ends everything that refuses a client now: its blocks, its bans, and what it has used. */
-export function LetInDialog({ identity, blocks }: LetInProps) {
+export function LetInDialog({ identity, blocks, isCounted, request }: LetInProps) {
   return (
     <ActionDialog
       title="Let this client in"
@@ -108,17 +109,25 @@ export function LetInDialog({ identity, blocks }: LetInProps) {
                 until <Time at={block.until} />, with its strikes;
               </li>
             ))}
-            <li>forgets what it has used of every limit that its page shows.</li>
+            {isCounted && <li>forgets what it has used of every limit that its page shows.</li>}
           </ul>
-          <p>Other processes may refuse for another second. Deny lists stay.</p>
+          <p>
+            Other processes may refuse for another second. Deny lists, and blocks of its network, stay: what still
+            refuses it is named afterwards.
+          </p>
         </>
       }
       submit="Let in now"
       run={async () => {
-        for (const { policy } of blocks)
-          await ask('/api/unblock', { identity, ...(policy !== undefined && { policy }) })
-        await ask('/api/reset', { identity })
-        return `${textOf(identity)} is let in.`
+        for (const block of blocks) {
+          const { policy } = block
+          await ask('/api/unblock', { identity: countedOf(block), ...(policy !== undefined && { policy }) })
+        }
+        if (isCounted) await ask('/api/reset', { identity })
+        const refusing = stillRefusing(await ask<WhyAnswer>('/api/why', { identity, ...request }))
+        return refusing === ''
+          ? `${textOf(identity)} is let in.`
+          : `${textOf(identity)} is still refused, by ${refusing}. Its page has the links.`
       }}
     />
   )
@@ -127,6 +136,9 @@ export function LetInDialog({ identity, blocks }: LetInProps) {
 interface LetInProps {
   readonly identity: Identity
   readonly blocks: readonly Block[]
+  /** Whether a limit that the page shows counts it. */
+  readonly isCounted: boolean
+  readonly request: object
 }
 
 export function ResetDialog({ identity, limiters }: { identity: Identity; limiters: readonly string[] }) {
@@ -198,6 +210,7 @@ export function ForgetDialog({ identity }: { identity: Identity }) {
 /** Adds to a list: a client and a list are asked for where none is given. */
 export function ListDialog({ identity, list }: { identity?: Identity; list?: string }) {
   const { lists } = useShell().about.features
+  const listText = useListText()
   const [given, setGiven] = useState<Identity>(identity ?? { kind: 'ip', value: '' })
   const [name, setName] = useState(list ?? lists[0] ?? '')
   const [reason, setReason] = useState('')
@@ -225,7 +238,7 @@ export function ListDialog({ identity, list }: { identity?: Identity; list?: str
       }}
     >
       {!identity && <KindField identity={given} set={setGiven} />}
-      <Choice label="List" value={name} of={lists.map((each) => [each, each] as const)} set={setName} />
+      <Choice label="List" value={name} of={lists.map((each) => [each, listText(each)] as const)} set={setName} />
       <TextField label="Reason" value={reason} set={setReason} />
       <TextField label="Until" type="datetime-local" value={until} set={setUntil} hint="Without a date it stays." />
     </ActionDialog>

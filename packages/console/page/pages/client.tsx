@@ -2,14 +2,14 @@ import { useState } from 'preact/hooks'
 import { BlockDialog, ForgetDialog, LetInDialog, ListDialog, ResetDialog, UnlistDialog } from '../actions/actions.js'
 import { OverrideDialog } from '../actions/override.js'
 import type { Identity, IdentityAnswer, LimitLeft, LimitsLeft, WhyAnswer } from '../answers.js'
-import { useShell } from '../context.js'
+import { useListText, useShell } from '../context.js'
 import { useAsk } from '../live/use-ask.js'
 import { Chip, Failure, PageHead, Section, Text, Time, valueText, WhoText } from '../parts/basics.js'
 import { BlockTable } from '../parts/blocks.js'
 import { ClientSearch } from '../parts/client-search.js'
 import { TextField } from '../parts/dialog.js'
 import { counted, duration, limitText, whole } from '../parts/format.js'
-import { RefusalTable } from '../parts/refusals.js'
+import { NOT_RECORDED, RefusalTable } from '../parts/refusals.js'
 import { Table } from '../parts/table.js'
 import { nameOf, type Request, Verdict } from './verdict.js'
 
@@ -37,7 +37,7 @@ function Found({ identity }: { identity: Identity }) {
   return (
     <>
       <PageHead title={<WhoText {...shown} isWhole />}>
-        {answer && <Actions identity={identity} answer={answer} />}
+        {answer && <Actions {...{ identity, answer, request }} />}
       </PageHead>
       <Failure of={why.error ? why : state} />
       {why.answer && answer && <Verdict {...{ answer, request, setRequest }} why={why.answer} />}
@@ -52,7 +52,7 @@ function Found({ identity }: { identity: Identity }) {
         <RefusalTable
           name="Last refusals"
           refusals={why.answer?.refusals ?? (why.error ? [] : undefined)}
-          empty={why.error ? 'They are not known.' : 'None of its requests was refused in the last 15 minutes.'}
+          empty={why.error ? 'They are not known.' : NOT_RECORDED}
           isOfOne
         />
       </Section>
@@ -61,17 +61,28 @@ function Found({ identity }: { identity: Identity }) {
   )
 }
 
-function Actions({ identity, answer }: { identity: Identity; answer: IdentityAnswer }) {
+interface ActionsProps {
+  readonly identity: Identity
+  readonly answer: IdentityAnswer
+  readonly request: Request
+}
+
+function Actions({ identity, answer, request }: ActionsProps) {
   const { mayAct, open, about, has } = useShell()
   if (!mayAct) return null
   const { blocks, limits } = answer
   const limiters = [...new Set(limits.map(({ limiter }) => limiter))]
   const full = limits.filter(({ allowed }) => allowed === false)
   const isRefused = blocks.length > 0 || full.length > 0
+  const isCounted = limits.some(({ limits: all = [], allowed }) => all.length > 0 || allowed === false)
   return (
     <>
       {isRefused && (
-        <button type="button" class="primary" onClick={() => open(<LetInDialog {...{ identity, blocks }} />)}>
+        <button
+          type="button"
+          class="primary"
+          onClick={() => open(<LetInDialog {...{ identity, blocks, isCounted, request }} />)}
+        >
           Let in now
         </button>
       )}
@@ -223,13 +234,14 @@ function Lists({
   lists: readonly string[]
 }) {
   const { mayAct, open } = useShell()
+  const listText = useListText()
   return (
     <Section title="Lists">
       <ul class="plain">
         {lists.map((list) => (
           <li key={list}>
             <Chip>
-              <Text>{list}</Text>
+              <Text>{listText(list)}</Text>
             </Chip>{' '}
             {mayAct && (
               <button type="button" class="quiet" onClick={() => open(<UnlistDialog list={list} entry={identity} />)}>

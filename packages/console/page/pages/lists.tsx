@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { ListDialog, UnlistDialog } from '../actions/actions.js'
 import type { ListEntry } from '../answers.js'
-import { useShell } from '../context.js'
+import { useListText, useShell } from '../context.js'
 import { usePages } from '../live/use-ask.js'
 import { Failure, Notice, PageHead, Text, Time, Who } from '../parts/basics.js'
 import { Choice } from '../parts/dialog.js'
@@ -10,6 +10,7 @@ import { More, Table } from '../parts/table.js'
 export function Lists() {
   const { mayAct, open, about } = useShell()
   const { lists } = about.features
+  const listText = useListText()
   const [chosen, setList] = useState<string>()
   const list = chosen ?? lists[0]
   const found = usePages<ListEntry>(list === undefined ? undefined : '/api/list', { list })
@@ -29,7 +30,7 @@ export function Lists() {
       ) : (
         <>
           <div class="filters">
-            <Choice label="List" value={list} of={lists.map((each) => [each, each] as const)} set={setList} />
+            <Choice label="List" value={list} of={lists.map((each) => [each, listText(each)] as const)} set={setList} />
           </div>
           <Failure of={found} />
           <Table

@@ -7,7 +7,7 @@ import { useAsk } from '../live/use-ask.js'
 import { Failure, Notice, PageHead, Section } from '../parts/basics.js'
 import { Chart } from '../parts/chart.js'
 import { rate, share, whole } from '../parts/format.js'
-import { RefusalTable } from '../parts/refusals.js'
+import { NOT_RECORDED, RefusalTable } from '../parts/refusals.js'
 import { StoreChip } from '../parts/store.js'
 import { type Attention, attentionOf } from './attention.js'
 import { Traffic } from './traffic.js'
@@ -42,7 +42,7 @@ export function Overview() {
           name="Last refusals"
           refusals={refusals.answer?.refusals ?? (refusals.error ? [] : undefined)}
           max={SHOWN_REFUSALS}
-          empty={refusals.error ? 'The last refusals are not known.' : 'No request was refused in the last 15 minutes.'}
+          empty={refusals.error ? 'The last refusals are not known.' : NOT_RECORDED}
         />
       </Section>
     </>

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Identity, IdentityAnswer, LimitsLeft, WhyAnswer } from '../answers.js'
-import { Notice, Text, Time } from '../parts/basics.js'
+import { useShell } from '../context.js'
+import { Notice, Text, Time, Who } from '../parts/basics.js'
 import { TextField } from '../parts/dialog.js'
 import { duration, limitText, whole } from '../parts/format.js'
 import { identityFrom } from '../parts/kinds.js'
@@ -55,7 +56,26 @@ function Admitted({ isKnown }: { isKnown: boolean }) {
   )
 }
 
-function RefusedNow({ now, blocks }: WhyAnswer) {
+/** A link to what refuses. */
+const linkTo = (page: string, text: string) => (
+  <a href={`#/${page}`}>
+    <Text>{text}</Text>
+  </a>
+)
+
+/** Where a list can be changed. */
+function ListText({ name }: { name: string }) {
+  const isHere = useShell().about.features.lists.includes(name)
+  return isHere ? (
+    linkTo('lists', name)
+  ) : (
+    <>
+      <Text>{name}</Text>, which is in code or in a file
+    </>
+  )
+}
+
+function RefusedNow({ now, blocks, networks }: WhyAnswer) {
   return (
     <Notice tone="bad">
       <strong>It is refused now.</strong>
@@ -71,8 +91,18 @@ function RefusedNow({ now, blocks }: WhyAnswer) {
             )}
           </li>
         ))}
+        {networks.map((block) => (
+          <li key={`network ${block.policy} ${block.value}`}>
+            Its network <Who {...block} /> is {block.ban ? 'banned' : 'blocked'} by{' '}
+            {block.policy ? <Text>{block.policy}</Text> : 'every policy'} until <Time at={block.until} />
+          </li>
+        ))}
       </ul>
-      <Reasons of={now.filter(({ reason }) => blocks.length === 0 || (reason !== 'blocked' && reason !== 'banned'))} />
+      <Reasons
+        of={now.filter(
+          ({ reason }) => blocks.length + networks.length === 0 || (reason !== 'blocked' && reason !== 'banned'),
+        )}
+      />
     </Notice>
   )
 }
@@ -82,11 +112,11 @@ function Reasons({ of }: { of: readonly LimitsLeft[] }) {
     <ul>
       {of.map((limits) => (
         <li key={nameOf(limits)}>
-          <Text>{nameOf(limits)}</Text>: {reasonText(limits.reason ?? 'limited')}
+          {linkTo('policies', nameOf(limits))}: {reasonText(limits.reason ?? 'limited')}
           {limits.list && (
             <>
               {' '}
-              <Text>{limits.list.list}</Text>
+              <ListText name={limits.list.list} />
             </>
           )}
           {fullOf(limits)}
@@ -160,4 +190,21 @@ export const nameOf = ({ limiter, policy, tier }: LimitsLeft): string =>
 function fullOf({ limits = [] }: LimitsLeft): string {
   const full = limits.find(({ allowed }) => !allowed)
   return full ? ` (${limitText(full)})` : ''
+}
+
+/** What still refuses a client, in words; empty if nothing does. */
+export function stillRefusing({ now, blocks, networks }: WhyAnswer): string {
+  const isOfLists = ({ reason }: LimitsLeft) => reason !== 'blocked' && reason !== 'banned'
+  const reasons = [
+    ...[...blocks, ...networks].map(
+      ({ kind, value, policy = 'every policy' }) => `a block of ${kind} ${value} by ${policy}`,
+    ),
+    ...now
+      .filter((limits) => blocks.length + networks.length === 0 || isOfLists(limits))
+      .map(
+        (limits) =>
+          `${nameOf(limits)} (${reasonText(limits.reason ?? 'limited')}${limits.list ? ` ${limits.list.list}` : ''})`,
+      ),
+  ]
+  return now.length === 0 ? '' : reasons.join(', ')
 }

@@ -18,6 +18,14 @@ const REASONS: Readonly<Record<string, string>> = {
 export const reasonText = (reason: string): string =>
   Object.hasOwn(REASONS, reason) ? (REASONS[reason] as string) : reason
 
+/** Other processes record refusals only if they call it: nothing recorded is not the same as none. */
+export const NOT_RECORDED = (
+  <>
+    No refusal of the last 15 minutes is recorded. Processes without a console record theirs once they call{' '}
+    <code>recordRefusals(store)</code>.
+  </>
+)
+
 function Reason({ of }: { of: string }) {
   return <Chip tone={of === 'banned' || of === 'blocked' || of === 'denied' ? 'bad' : 'warn'}>{reasonText(of)}</Chip>
 }

@@ -70,15 +70,60 @@ export function namesOf({ limiters, documents }: Pick<Parts, 'limiters' | 'docum
   return [...new Set([...limiters.map(({ name }) => name), ...ofDocuments])]
 }
 
-/** The blocks and bans of exactly this identity: from every policy, and from each limiter given. */
-export async function blocksOf(parts: Parts, identity: IdentityByKind): Promise<BlockEntry[]> {
+/**
+ * The blocks and bans of this client alone: from every policy, and from each limiter given.
+ *
+ * @param groups the client as limits count it that group addresses in another way, such as 2001:db8::/56
+ */
+export async function blocksOf(
+  parts: Parts,
+  identity: IdentityByKind,
+  groups: readonly string[] = [],
+): Promise<BlockEntry[]> {
   const blocks = parts.store[BANS]?.blocks
   if (!blocks) return []
-  const found = await Promise.all([
-    blocks.get(identity),
-    ...namesOf(parts).map((policy) => blocks.get(identity, { policy })),
-  ])
+  const own = counted(identity).value
+  const all = [identity, ...groups.filter((each) => each !== own).map((ip) => ({ ip }))]
+  const found = await Promise.all(
+    all.flatMap((each) => [blocks.get(each), ...namesOf(parts).map((policy) => blocks.get(each, { policy }))]),
+  )
   return found.filter((entry) => entry !== undefined)
+}
+
+/** An address, or the first one of a network. Undefined for another identity. */
+function addressOf(identity: IdentityByKind): string | undefined {
+  const [kind, value] = isCountedForm(identity) ? [identity.kind, identity.value] : (Object.entries(identity)[0] ?? [])
+  return kind === 'ip'
+    ? String(value)
+        .trim()
+        .replace(/^\[|\]$/g, '')
+        .split('/', 1)[0]
+    : undefined
+}
+
+function isCountedForm(identity: IdentityByKind): identity is { readonly kind: string; readonly value: string } {
+  return Object.hasOwn(identity, 'kind') && Object.hasOwn(identity, 'value')
+}
+
+/** Pages of blocks that are searched for networks, of 1,000 each. */
+const MAX_PAGES = 20
+
+/** The blocks of networks that contain an address, beside those of the client alone. */
+export async function networksOf({ store }: Parts, identity: IdentityByKind, own: readonly BlockEntry[]) {
+  const blocks = store[BANS]?.blocks
+  const address = addressOf(identity)
+  const found: BlockEntry[] = []
+  if (!blocks || address === undefined) return found
+  const isOwn = ({ value, policy }: BlockEntry) => own.some((each) => each.value === value && each.policy === policy)
+  let cursor: string | undefined
+  for (let page = 0; page < MAX_PAGES; page++) {
+    const { entries, ...rest } = await blocks.list({ kind: 'ip', max: 1000, ...(cursor !== undefined && { cursor }) })
+    const networks = entries.filter((entry) => entry.value.includes('/') && !isOwn(entry))
+    found.push(...networks.filter(({ value }) => ipRanges([value]).match({ kind: 'ip', value: address })))
+    cursor = rest.cursor
+    if (cursor === undefined) break
+  }
+  return found
 }
 
 /** The lists that an identity is on, by itself or within a range. */

@@ -1,10 +1,12 @@
 import { type IdentityByKind, type LimitReport, SluiceError, type Verdict } from '@sluice/core'
 import {
+  decisionIn,
   type GuardOfPolicies,
   getOrInsert,
   guardByPolicies,
   guardOfLimiter,
   guardsOf,
+  identitiesIn,
   isOfRequests,
   KnownRequest,
   peekLimiter,
@@ -22,6 +24,8 @@ export interface ShownLimits {
   readonly policy?: string
   readonly tier?: string
   readonly override?: LimitsForIdentity['override']
+  /** What it counts of the request: identities as texts, such as `ip=192.0.2.7`. */
+  readonly identities?: readonly string[]
   /** Whether a request would be admitted now, by all that is known of it, and why not. */
   readonly allowed?: boolean
   readonly reason?: string
@@ -136,9 +140,11 @@ function shownOf({ verdict, isReported, needs, unless }: Peeked) {
   }
 }
 
-function ofVerdict({ allowed, reason, retryAfterMs, block, ban, list, limits }: Verdict) {
+function ofVerdict(verdict: Verdict) {
+  const { allowed, reason, retryAfterMs, block, ban, list, limits } = verdict
   return {
     allowed,
+    identities: [...identitiesIn(decisionIn(verdict))],
     ...(reason !== undefined && { reason }),
     ...(retryAfterMs !== undefined && { retryAfterMs }),
     ...(block && { block }),
@@ -170,4 +176,10 @@ export function decided(all: readonly ShownLimits[]): Decided {
 /** Those that count the identity, or refuse it: of the others there is nothing to show. */
 export function countsIt({ limits = [], allowed, error, list }: ShownLimits): boolean {
   return limits.length > 0 || allowed === false || error !== undefined || list !== undefined
+}
+
+/** The addresses of a request as limits count them. */
+export function groupsIn(all: readonly ShownLimits[]): string[] {
+  const identities = all.flatMap((each) => each.identities ?? [])
+  return [...new Set(identities)].filter((text) => text.startsWith('ip=')).map((text) => text.slice(3))
 }

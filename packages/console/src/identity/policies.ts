@@ -36,7 +36,7 @@ export interface PeekablePolicies {
   readonly versions?: PolicyVersions | undefined
   readonly byName: ReadonlyMap<
     string,
-    { readonly options: { readonly limits?: readonly Limit[]; readonly deny?: unknown } }
+    { readonly options: { readonly limits?: readonly Limit[]; readonly allow?: unknown; readonly deny?: unknown } }
   >
   /** For the decisions of its guard. */
   forKnown(known: never): unknown

@@ -3,6 +3,7 @@ import { capacityOf, isPropertyOf } from '@sluice/core/internal'
 import { BANS, CHANGES, LISTS } from '@sluice/core/store'
 import type { CheckedOptions } from '../options.js'
 import { messageOf } from '../problem.js'
+import { effectsOf } from './lists.js'
 import { route } from './route.js'
 
 export const ABOUT = [
@@ -13,7 +14,8 @@ export const ABOUT = [
     summary: 'Who asks and what they may, how the store is, and what it can do.',
     may: 'read',
     answer: 'The operator, the state of the store, and its features.',
-    async run({ console: { store, readOnly, lists }, operator }) {
+    async run({ console: parts, operator }) {
+      const { store, readOnly, lists } = parts
       const { cause, ...health } = (isPropertyOf(store, 'health') ? await store.health?.() : undefined) ?? {
         state: 'available',
         cause: undefined,
@@ -29,6 +31,7 @@ export const ABOUT = [
         features: {
           blocks: store[BANS]?.blocks !== undefined,
           lists: store[LISTS]?.list ? lists : [],
+          listEffects: Object.fromEntries(lists.map((name) => [name, effectsOf(parts, name)])),
           forget: isPropertyOf(store, 'forget'),
           search: isPropertyOf(store, 'kept'),
           changes: store[CHANGES] !== undefined,

@@ -10,10 +10,11 @@ import {
   limiterFor,
   listsOf,
   namesOf,
+  networksOf,
   searchable,
   textOf,
 } from '../identity/identity.js'
-import { countsIt, decided, limitsOf } from '../identity/peeks.js'
+import { countsIt, decided, groupsIn, limitsOf } from '../identity/peeks.js'
 import type { ShownRequest } from '../identity/policies.js'
 import type { CheckedOptions } from '../options.js'
 import { Problem } from '../problem.js'
@@ -58,9 +59,9 @@ export const IDENTITIES = [
     answer: 'The identity as it is counted, its limits, blocks and lists; with search, what Redis stores of it.',
     async run({ console: parts, body: { identity: given, search, ...request } }) {
       const identity = byKind(given)
-      const [limits, blocks, lists, stored] = await Promise.all([
-        limitsOf(parts, identity, request),
-        blocksOf(parts, identity),
+      const limits = await limitsOf(parts, identity, request)
+      const [blocks, lists, stored] = await Promise.all([
+        blocksOf(parts, identity, groupsIn(limits)),
         listsOf(parts, identity),
         search ? storedOf(parts, identity) : undefined,
       ])
@@ -79,12 +80,15 @@ export const IDENTITIES = [
     async run({ console: parts, body: { identity: given, ...request } }) {
       const identity = byKind(given)
       const { kind, value } = counted(identity)
-      const [limits, blocks, refusals] = await Promise.all([
-        limitsOf(parts, identity, request),
-        blocksOf(parts, identity),
+      const limits = await limitsOf(parts, identity, request)
+      const [blocks, refusals] = await Promise.all([
+        blocksOf(parts, identity, groupsIn(limits)),
         refusalsOf(parts.store, `${kind}=${value}`),
       ])
-      return { identity: { kind, value }, ...decided(limits), blocks, ...refusals }
+      const all = decided(limits)
+      const isBlocked = all.now.some(({ reason }) => reason === 'blocked' || reason === 'banned')
+      const networks = isBlocked ? await networksOf(parts, identity, blocks) : []
+      return { identity: { kind, value }, ...all, blocks, networks, ...refusals }
     },
   }),
   route<IdentityBody & { readonly limiter?: string; readonly search?: boolean }>({

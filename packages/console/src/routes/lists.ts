@@ -1,5 +1,5 @@
 import type { List, Store, StoreList } from '@sluice/core'
-import { denyListsOf } from '@sluice/core/internal'
+import { listsOfLimiter } from '@sluice/core/internal'
 import { LISTS as STORE_LISTS } from '@sluice/core/store'
 import { makeChange } from '../changes.js'
 import { byKind, containsAddress, type GivenIdentity, IDENTITY, textOf } from '../identity/identity.js'
@@ -106,11 +106,20 @@ function listIn(store: Store, name: string): StoreList {
 }
 
 /** Whether the store, or a limiter or a policy of the console, refuses identities on a list. */
-function denies({ store, limiters, documents }: CheckedOptions<never>, name: string): boolean {
-  const isIn = (deny: unknown) => [deny].flat().some((item) => (item as Partial<List> | undefined)?.name === name)
+function denies(parts: CheckedOptions<never>, name: string): boolean {
+  return hasEffect(parts, name, 'deny')
+}
+
+/** What the store, the limiters and the policies of the console do with identities on a list; empty where nothing uses it. */
+export function effectsOf(parts: CheckedOptions<never>, name: string): ('allow' | 'deny')[] {
+  return (['allow', 'deny'] as const).filter((effect) => hasEffect(parts, name, effect))
+}
+
+function hasEffect({ store, limiters, documents }: CheckedOptions<never>, name: string, effect: 'allow' | 'deny') {
+  const isIn = (lists: unknown) => [lists].flat().some((item) => (item as Partial<List> | undefined)?.name === name)
   return (
-    isIn(store[STORE_LISTS]?.given?.deny) ||
-    limiters.some((limiter) => denyListsOf(limiter).includes(name)) ||
-    documents.some(({ policies }) => [...policies.byName.values()].some(({ options }) => isIn(options.deny)))
+    isIn(store[STORE_LISTS]?.given?.[effect]) ||
+    limiters.some((limiter) => listsOfLimiter(limiter)[effect].includes(name)) ||
+    documents.some(({ policies }) => [...policies.byName.values()].some(({ options }) => isIn(options[effect])))
   )
 }

@@ -1,5 +1,5 @@
 import { isSecretKind, writtenHash } from '@sluice/core/internal'
-import { byKind, type GivenIdentity, IDENTITY } from '../identity/identity.js'
+import { byKind, counted as countedAs, type GivenIdentity, IDENTITY } from '../identity/identity.js'
 import type { CheckedOptions } from '../options.js'
 import type { OverrideBody, PolicyOverrides } from '../overrides.js'
 import { Problem } from '../problem.js'
@@ -114,8 +114,11 @@ function overrideIn({ limiter: _, identity, ...rest }: OverrideFields): Override
   return { ...rest, key: keyOf(identity) }
 }
 
-function keyOf({ kind, value, counted }: GivenIdentity): Readonly<Record<string, string>> {
+/** Documents have secrets as hashes: a raw one, such as an API key, is hashed as limits count it. */
+function keyOf(identity: GivenIdentity): Readonly<Record<string, string>> {
+  const { kind, value } = identity
   if (typeof value !== 'string') throw new Problem(400, 'identity: overrides are for one value of a kind')
-  const written = counted && isSecretKind(kind) ? writtenHash(value) : value
+  const isWritten = !isSecretKind(kind) || value.startsWith('sha256:')
+  const written = isWritten ? value : writtenHash(countedAs(byKind(identity)).value)
   return byKind({ kind, value: written }) as Readonly<Record<string, string>>
 }

@@ -36,7 +36,7 @@ export {
   type UsedLimit,
   usedLimits,
 } from '../kinds/stored-counts.js'
-export { denyListsOf, limiterOfIdentities } from '../limiter/limiter.js'
+export { limiterOfIdentities, listsOfLimiter } from '../limiter/limiter.js'
 export { isAddressForgeable } from '../limiter/open-proxy.js'
 export { KeyedRows, NONE, SHELF_BITS } from '../memory/keyed-rows.js'
 export { checkCost } from '../policy/costs.js'

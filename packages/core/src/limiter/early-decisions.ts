@@ -20,6 +20,8 @@ export interface EarlyDecisions<Subject> {
   readonly pending: Promise<unknown> | undefined
   /** The names of what refuses, for our own packages. */
   readonly denying: readonly string[]
+  /** The names of what admits, for our own packages. */
+  readonly allowing: readonly string[]
   /** Undefined if the limits decide. */
   match(subject: Subject, context: HttpContext<Subject>): Verdict | undefined
   /** The same for an identity that is given by hand: functions of requests are not called. */

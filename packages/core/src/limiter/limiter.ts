@@ -142,11 +142,6 @@ export class BasicLimiter<Subject> {
     return own as unknown as BasicLimiter<IdentityByKind>
   }
 
-  /** @internal The names of the lists that deny, those of the store included. */
-  get denyLists(): readonly string[] {
-    return this.#early?.denying ?? []
-  }
-
   /** The names of its tiers; empty without tiers. */
   get tiers(): readonly string[] {
     return this.#engine.policy.all.flatMap(({ tier }) => tier ?? [])
@@ -326,10 +321,10 @@ export class BasicLimiter<Subject> {
   }
 }
 
-/** See `denyLists`. For our own packages, as `limiterOfIdentities`. Of limiters of policies, none. */
-export function denyListsOf(limiter: BasicLimiter<never>): readonly string[] {
-  const { denyLists = [] }: Partial<Pick<BasicLimiter<never>, 'denyLists'>> = limiter
-  return denyLists
+/** The names of the lists of a limiter, those of its store included. For our own packages. Of limiters of policies, none. */
+export function listsOfLimiter(limiter: BasicLimiter<never>): Record<'allow' | 'deny', readonly string[]> {
+  const { early } = (limiter as Partial<Pick<BasicLimiter<never>, typeof INSIDE>>)[INSIDE] ?? {}
+  return { allow: early?.allowing ?? [], deny: early?.denying ?? [] }
 }
 
 /** See `forIdentities`. For our own packages: declarations of the limiter do not show it. */

@@ -108,7 +108,16 @@ export class ListStep {
 
   /** The names of the lists that deny, those of the store included. */
   get denying(): readonly string[] {
-    return this.#sources.filter(({ effect }) => effect === 'deny').map(({ list }) => list.name)
+    return this.#namesOf('deny')
+  }
+
+  /** The same of those that allow. */
+  get allowing(): readonly string[] {
+    return this.#namesOf('allow')
+  }
+
+  #namesOf(wanted: Source['effect']): readonly string[] {
+    return this.#sources.filter(({ effect }) => effect === wanted).map(({ list }) => list.name)
   }
 
   /** Set until all lists are loaded, and resolves then. Decisions wait for it. */

@@ -88,6 +88,11 @@ export class ListedSubjects<Subject> {
   }
 
   /** See `ListStep`. */
+  get allowing(): readonly string[] {
+    return this.#step.allowing
+  }
+
+  /** See `ListStep`. */
   get pending(): Promise<unknown> | undefined {
     return this.#step.pending
   }
