@@ -83,7 +83,8 @@ async function peeksOfDocument(
   const all = guardsOf(policies).filter((guard) => guard.name === name && guard.store === store)
   try {
     const guards = all.length > 0 ? all : [ownGuardOf(store, name, policies)]
-    const peeked = (await Promise.all(guards.map((guard) => peekPolicies(guard, policies, ofRequest())))).flat()
+    const source = askedOf(policies)
+    const peeked = (await Promise.all(guards.map((guard) => peekPolicies(guard, source, ofRequest())))).flat()
     const shown = peeked.map(({ policy, tier, override, ...rest }) => ({
       limiter: name,
       policy,
@@ -95,6 +96,13 @@ async function peeksOfDocument(
   } catch (error) {
     return [await orError({ limiter: name }, () => Promise.reject(error))]
   }
+}
+
+/** Declarations of policies do not show it, as it is for the console alone. */
+function askedOf(policies: PeekablePolicies): Parameters<typeof peekPolicies>[1] {
+  const asked = policies as Partial<Parameters<typeof peekPolicies>[1]>
+  if (typeof asked.forKnown === 'function') return asked as Parameters<typeof peekPolicies>[1]
+  throw new Error('this version of @sluice/policies cannot be asked what it decides: update it')
 }
 
 /** Guards of one document differ only in their code. */

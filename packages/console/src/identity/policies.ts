@@ -38,7 +38,5 @@ export interface PeekablePolicies {
     string,
     { readonly options: { readonly limits?: readonly Limit[]; readonly allow?: unknown; readonly deny?: unknown } }
   >
-  /** For the decisions of its guard. */
-  forKnown(known: never): unknown
   forIdentity(identity: IdentityByKind, request?: ShownRequest): Promise<readonly LimitsForIdentity[]>
 }
