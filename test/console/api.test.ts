@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import type { Server } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import { recordRefusals } from '@sluice/console'
 import { consoleFor } from '@sluice/console/fastify'
+import { consoleFor as onKoa } from '@sluice/console/koa'
 import { byIp, createLimiter, type ManagedStore, memoryStore, redisStore, type Store, storeList } from '@sluice/core'
 import { createGuard } from '@sluice/core/http'
 import { type Policies, policies, RedisDocuments } from '@sluice/policies'
 import fastify from 'fastify'
 import { Redis } from 'ioredis'
+import Koa from 'koa'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { closedAfterEach } from '../support/closed-after-each.js'
 import { contextOf } from '../support/context.js'
@@ -513,6 +515,47 @@ test('a store that cannot list, and policies that are not there, are problems wi
     body: { identity: IP, limiter: 'gone' },
   })
   expect(answer).toMatchObject({ status: 404, json: { detail: expect.stringMatching(/the console was given none/) } })
+})
+
+test('a middleware of Koa may set a cookie after the console has answered', async () => {
+  const app = new Koa()
+  const failures: unknown[] = []
+  app.on('error', (error) => failures.push(error))
+  app.use(async (ctx, next) => {
+    await next()
+    ctx.cookies.set('seen', 'yes')
+  })
+  const handler = onKoa({ path: '/sluice', store: memoryStore(), authorize: (ctx) => authorize(ctx.req) })
+  app.use(handler)
+  const server = createServer(app.callback())
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  open.push(
+    () => closed(server),
+    () => handler.close(),
+  )
+  const port = portOf(server)
+  expect((await ask(port, '/sluice/api/about', { headers: asOperator(port) })).status).toBe(200)
+  expect(failures).toEqual([])
+})
+
+test('an authorize that throws warns once a minute', async () => {
+  const fails = () => {
+    throw new Error('the directory is away')
+  }
+  const server = await (APPS.Koa as StartApp)({ store: memoryStore(), authorize: fails })
+  const warnings: string[] = []
+  const note = ({ message }: Error) => warnings.push(message)
+  process.on('warning', note)
+  open.push(
+    () => closed(server),
+    () => process.off('warning', note),
+  )
+  const port = portOf(server)
+  for (let i = 0; i < 3; i++) {
+    expect((await ask(port, '/sluice/api/about', { headers: asOperator(port) })).status).toBe(403)
+  }
+  await until('it is told', async () => warnings.length > 0)
+  expect(warnings).toEqual(['console: authorize failed: the directory is away'])
 })
 
 test('refusals are recorded until the last console, and the application, have ended it', async () => {

@@ -1,10 +1,11 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { FiguresAnswer, StreamMessage } from '../../src/figures/answers.js'
+import type { FiguresAnswer, HistoryAnswer, StreamMessage } from '../../src/figures/answers.js'
 import { ask, Refused, send } from '../api.js'
 
 /** Points of the live curve: five minutes of seconds. */
 const MAX_POINTS = 300
 const POLL_MS = 5000
+const MINUTE_MS = 60_000
 /** Without a line for this long, the stream is lost. */
 const SILENCE_MS = 30_000
 /** A longer line is none of ours. */
@@ -21,25 +22,58 @@ export interface Point {
 export interface Live {
   readonly latest: FiguresAnswer | undefined
   readonly points: readonly Point[]
+  /** Times until the store has decided, of the last minute; `null` where none was measured, or above the last bound. */
+  readonly roundTrip: { readonly p50: number | null; readonly p99: number | null }
   /** Why there are no figures, and since when. */
   readonly problem: { readonly detail: string; readonly since: number } | undefined
   /** Whether this console has none: it is of an older version. */
   readonly isAbsent: boolean
 }
 
+const NOT_MEASURED = { p50: null, p99: null }
+
+/** The smallest bound that this share of values is at most; `null` above all bounds, or without values. */
+function quantile(bounds: readonly number[], counts: readonly number[], share: number): number | null {
+  const all = counts.reduce((sum, count) => sum + count, 0)
+  let left = all * share
+  const bucket = counts.findIndex((count) => {
+    left -= count
+    return left <= 0
+  })
+  return all === 0 ? null : (bounds[bucket] ?? null)
+}
+
 /** The figures of now, by a stream, or by polls where that cannot be had. Nothing is asked while the page is not seen. */
 class LiveFigures {
-  live: Live = { latest: undefined, points: [], problem: undefined, isAbsent: false }
+  live: Live = { latest: undefined, points: [], roundTrip: NOT_MEASURED, problem: undefined, isAbsent: false }
   readonly #listeners = new Set<() => void>()
   #ending: AbortController | undefined
+  #measured: { readonly at: number; readonly counts: readonly number[] }[] = []
 
   listen(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
+  /** The last five minutes, before the first point of its own: by the minute, as these are kept. */
+  async #begin(): Promise<void> {
+    const to = Date.now()
+    const body = { from: to - MAX_POINTS * 1000, to, step: 'minute' }
+    const past = await ask<HistoryAnswer>('/api/figures/history', body).catch(() => undefined)
+    if (!past) return
+    const minutes = past.at.flatMap((at, i): Point[] => {
+      if (past.processes[i] === 0 || at + MINUTE_MS > past.now) return []
+      const perSecond = (column: readonly number[]) => (column[i] ?? 0) / 60
+      const { decisions, refused, alone } = past
+      return [{ at, decisions: perSecond(decisions), refused: perSecond(refused), alone: perSecond(alone) }]
+    })
+    const first = this.live.points[0]?.at ?? Number.POSITIVE_INFINITY
+    this.#set({ points: [...minutes.filter(({ at }) => at < first), ...this.live.points] })
+  }
+
   /** Begins, unless it has. */
   start(): void {
+    void this.#begin()
     const follow = () => {
       if (document.hidden) this.#ending?.abort()
       else if (!this.#ending || this.#ending.signal.aborted) void this.#run()
@@ -100,7 +134,16 @@ class LiveFigures {
     const { perSecond } = latest.sum
     const point = { at: latest.at, ...perSecond }
     const points = [...this.live.points.filter(({ at }) => at < latest.at), point].slice(-MAX_POINTS)
-    this.#set({ latest, points, problem: undefined })
+    this.#set({ latest, points, roundTrip: this.#roundTrip(latest), problem: undefined })
+  }
+
+  /** By what was measured since a minute ago: processes count from their beginning. */
+  #roundTrip({ at, sum: { durations } }: FiguresAnswer): Live['roundTrip'] {
+    this.#measured = [...this.#measured.filter((each) => each.at >= at - MINUTE_MS), { at, counts: durations.counts }]
+    const before = this.#measured[0]?.counts ?? []
+    // Of a process that has ended, the counts are gone.
+    const counts = durations.counts.map((count, i) => Math.max(count - (before[i] ?? 0), 0))
+    return { p50: quantile(durations.bounds, counts, 0.5), p99: quantile(durations.bounds, counts, 0.99) }
   }
 
   #fail(detail: string): void {

@@ -41,7 +41,7 @@ function Found({ identity }: { identity: Identity }) {
       </PageHead>
       <Failure of={why.error ? why : state} />
       {why.answer && answer && <Verdict {...{ answer, request, setRequest }} why={why.answer} />}
-      <LimitSection answer={answer} request={request} setRequest={setRequest} />
+      <LimitSection {...{ answer, request, setRequest }} hasFailed={state.error !== undefined} />
       {answer && answer.blocks.length > 0 && (
         <Section title="Blocks and bans">
           <BlockTable name="Blocks and bans" blocks={answer.blocks} isOfOne />
@@ -119,11 +119,12 @@ interface LimitRow extends LimitsLeft {
 
 interface LimitSectionProps {
   readonly answer: IdentityAnswer | undefined
+  readonly hasFailed: boolean
   readonly request: Request
   setRequest(request: Request): void
 }
 
-function LimitSection({ answer, request, setRequest }: LimitSectionProps) {
+function LimitSection({ answer, hasFailed, request, setRequest }: LimitSectionProps) {
   const rows = answer?.limits.flatMap((each): LimitRow[] =>
     each.limits?.length ? each.limits.map((one) => ({ ...each, one })) : [{ ...each }],
   )
@@ -137,7 +138,11 @@ function LimitSection({ answer, request, setRequest }: LimitSectionProps) {
       : 'No limiter or policy that this console was given counts this kind of client.'
   return (
     <Section title="What is left">
-      <LimitTable name="What is left" rows={used} empty={none} />
+      <LimitTable
+        name="What is left"
+        rows={used ?? (hasFailed ? [] : undefined)}
+        empty={hasFailed && !answer ? 'It is not known.' : none}
+      />
       {untouched.length > 0 && (
         <details>
           <summary>{counted(untouched.length, 'limit')} of which it has used nothing</summary>

@@ -64,9 +64,9 @@ function AttentionList({ all }: { all: readonly Attention[] }) {
   )
 }
 
-function Tiles({ live: { latest } }: { live: Live }) {
+function Tiles({ live: { latest, roundTrip, problem } }: { live: Live }) {
   if (!latest) return null
-  const { perSecond, totals, roundTrip, waiting, permits } = latest.sum
+  const { perSecond, totals, waiting, permits } = latest.sum
   const tiles = [
     { name: 'Decisions', value: rate(perSecond.decisions), of: 'a second' },
     {
@@ -88,7 +88,10 @@ function Tiles({ live: { latest } }: { live: Live }) {
     {
       name: 'Round trip',
       value: roundTrip.p99 === null ? '–' : `${roundTrip.p99} ms`,
-      of: roundTrip.p50 === null ? '99 %, none measured' : `99 %; half within ${roundTrip.p50} ms`,
+      of:
+        roundTrip.p50 === null
+          ? 'last minute: none measured'
+          : `99 % of the last minute; half within ${roundTrip.p50} ms`,
     },
     {
       name: 'Processes',
@@ -97,7 +100,7 @@ function Tiles({ live: { latest } }: { live: Live }) {
     },
   ]
   return (
-    <dl class="tiles">
+    <dl class={problem ? 'tiles old' : 'tiles'}>
       {tiles.map(({ name, value, of, tone = '' }) => (
         <div key={name} class={tone}>
           <dt>{name}</dt>
@@ -217,8 +220,11 @@ export function PastCurves({ range }: { range: { readonly step: 'minute' | 'hour
 }
 
 /** Steps without a process have no figures, which is not the same as no decision. */
-function pastCurves({ step, processes, decisions, refused, alone }: HistoryAnswer) {
-  const known = (values: readonly number[]) => values.map((value, i) => (processes[i] === 0 ? null : value))
+function pastCurves({ step, at, now, processes, decisions, refused, alone }: HistoryAnswer) {
+  const stepMs = step === 'minute' ? MINUTE_MS : 60 * MINUTE_MS
+  // A step that is not over would look like a fall.
+  const isKnown = (i: number) => processes[i] !== 0 && (at[i] ?? 0) + stepMs <= now
+  const known = (values: readonly number[]) => values.map((value, i) => (isKnown(i) ? value : null))
   return [
     curve(`decisions a ${step}`, '--curve-1', known(decisions), true),
     curve('refused', '--curve-2', known(refused), true),

@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import { SluiceError } from '@sluice/core'
 import { propertyOf } from '@sluice/core/internal'
 import type { Context, Middleware } from 'koa'
@@ -39,6 +40,13 @@ export function consoleFor({ path: root, ...options }: KoaConsoleOptions): Conso
       ip: ctx.ip,
       parsed,
     })
+    ignoreHeaders(ctx.res)
   }
   return Object.assign(sluiceConsole, { close })
+}
+
+/** The response is sent. A cookie that a middleware sets after `next()` would throw, and is left out. */
+function ignoreHeaders(response: ServerResponse): void {
+  const ignore = () => response
+  Object.assign(response, { setHeader: ignore, appendHeader: ignore, removeHeader: ignore })
 }

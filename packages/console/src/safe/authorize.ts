@@ -6,6 +6,18 @@ import { Problem } from '../problem.js'
 const AUTHORIZE_WITHIN_MS = 5000
 const LONGEST_NAME = 100
 
+const AGAIN_MS = 60_000
+/** When each console warned last, by its function. */
+const warnedAt = new WeakMap<object, number>()
+
+/** Once a minute: each request would warn. */
+function warnOf(authorize: object, onFailure: (why: string) => void, error: unknown): void {
+  const now = performance.now()
+  if (now - (warnedAt.get(authorize) ?? Number.NEGATIVE_INFINITY) < AGAIN_MS) return
+  warnedAt.set(authorize, now)
+  onFailure(`authorize failed: ${error instanceof Error ? error.message : 'it threw no error'}`)
+}
+
 /**
  * The operator that a request comes from.
  *
@@ -25,7 +37,7 @@ export async function operatorOf<Request>(
   try {
     found = await Promise.race([authorize(request), late])
   } catch (error) {
-    onFailure(`authorize failed: ${error instanceof Error ? error.message : 'it threw no error'}`)
+    warnOf(authorize, onFailure, error)
   } finally {
     clearTimeout(timer)
   }
