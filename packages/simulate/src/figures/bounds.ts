@@ -1,9 +1,8 @@
 import type { Verdict } from '@sluice/core'
-import { decisionIn, type ReadablePlan } from '@sluice/core/internal'
 import type { ReadDocument } from '@sluice/policies'
 import type { RecordContext } from '../replay/record-context.js'
 import type { Interval } from '../report.js'
-import type { OfPolicy, PolicyAccount } from './accounts.js'
+import type { PolicyAccount } from './accounts.js'
 import { followsFromRequests } from './follows-from-requests.js'
 
 /** A client that the longer window has refused: what each of both windows has admitted, the latest last. */
@@ -13,8 +12,8 @@ interface Parted {
   isSurelyRefused: boolean
 }
 
-/** Few clients send more requests: an array that grows has room for 16 more. */
-const SMALL = 16
+/** Many clients send no more requests. An array that grows has room for 16 more. */
+const SMALL = 4
 
 /**
  * How many requests and clients a policy refuses at least and at most, whatever their exact times are within the resolution of the
@@ -62,17 +61,24 @@ export class Bounds {
     return this.#resolutionMs <= 1 && !this.#isBroken
   }
 
-  /** The policy has decided on a request of a client with this row. */
-  decided({ subjects }: OfPolicy, isAlone: boolean, row: number, verdict: Verdict, context: RecordContext): void {
+  /**
+   * The policy has decided on a request of a client with this row.
+   *
+   * @param isAlike whether the request costs one unit, and no policy has decided on it before
+   */
+  decided(
+    isAlike: boolean,
+    row: number,
+    verdict: Verdict,
+    { request: { startMs, resolutionMs } }: RecordContext,
+  ): void {
     if (this.#isBroken) return
-    const { startMs, resolutionMs } = context.request
     if (resolutionMs > this.#resolutionMs) {
       // What came before was not kept.
       if (this.#resolutionMs === 1) this.#isBroken = true
       this.#resolutionMs = resolutionMs
     }
-    const { plan, costs } = decisionIn(verdict).request
-    if (!isAlone || subjects.length !== 1 || costs !== (plan as ReadablePlan).ones) this.#isBroken = true
+    if (!isAlike) this.break()
     if (this.#resolutionMs <= 1 || this.#isBroken) return
     if (verdict.reason === 'denied') {
       this.#requests.min++
@@ -80,7 +86,7 @@ export class Bounds {
     } else this.#count(row, startMs)
   }
 
-  /** A request was decided by another policy, too. */
+  /** There are no bounds: requests are not alike, or another policy decides on them, too. */
   break(): void {
     this.#isBroken = true
     this.#clients.length = 0
@@ -118,12 +124,13 @@ export class Bounds {
   }
 
   #admits(admitted: readonly number[], at: number, isLonger: boolean): boolean {
-    const byMs = this.#resolutionMs - 1
-    return this.#limits.every(({ limit, windowMs }) => {
+    const { length } = admitted
+    const sinceMs = at + (isLonger ? 1 - this.#resolutionMs : this.#resolutionMs - 1)
+    for (const { limit, windowMs } of this.#limits) {
       if (limit === 0) return false
-      const first = admitted[admitted.length - limit]
-      return first === undefined || at - first + (isLonger ? -byMs : byMs) >= windowMs
-    })
+      if (length >= limit && sinceMs - (admitted[length - limit] as number) < windowMs) return false
+    }
+    return true
   }
 
   #add(admitted: number[], at: number): void {

@@ -11,7 +11,7 @@ import { TimelineCounts } from './timeline.js'
 
 /** What one plan counts. */
 interface OfPlan {
-  readonly policies: readonly OfPolicy[]
+  readonly policies: readonly (OfPolicy & { readonly bounds: Bounds | undefined })[]
   readonly decisions: DecisionCount
 }
 
@@ -75,6 +75,7 @@ export class Figures {
   decided(context: RecordContext, verdict: Verdict, now: number, ms: number, proceeds: boolean): void {
     const decision = decisionIn(verdict)
     const { plan, identities } = decision.request
+    const { ones } = plan as ReadablePlan
     const isRefused = !verdict.allowed
     const { policies, decisions } = this.#ofPlan(plan as ReadablePlan)
     const rows = this.#rows
@@ -99,8 +100,7 @@ export class Figures {
         if (isRefusing) this.#noteRefused(context, policy, subject, row, verdict, now)
       }
       this.curves?.decided(of, rows, verdict, now, context)
-      const bounds = this.bounds.size > 0 ? this.bounds.get(policy) : undefined
-      bounds?.decided(of, policies.length === 1 && isFirst, rows[0] as number, verdict, context)
+      of.bounds?.decided(isFirst && decision.request.costs === ones, rows[0] as number, verdict, context)
     }
   }
 
@@ -207,7 +207,13 @@ export class Figures {
     const name = algorithms.join()
     const decisions = this.#decisions.get(name) ?? { algorithms, decisions: 0 }
     this.#decisions.set(name, decisions)
-    return { policies: [...all.values()], decisions }
+    const policies = [...all.values()].map((of) => {
+      const bounds = this.bounds.get(of.policy)
+      // Requests of one client have to be alike.
+      if (all.size > 1 || of.subjects.length > 1) bounds?.break()
+      return { ...of, bounds }
+    })
+    return { policies, decisions }
   }
 }
 
