@@ -226,6 +226,37 @@ test('logs of an Application Load Balancer are read', async () => {
   expect(records[1]?.field('target_group_arn')).toContain('targetgroup/my-targets')
 })
 
+test('logs of Nginx Proxy Manager are read, of hosts that are proxied and others', async () => {
+  const proxied = await readAll('nginx-proxy-manager')
+  expect(proxied.formats).toEqual(['nginx-proxy-manager'])
+  expect(proxied.records.map(plain)).toEqual([
+    {
+      startMs: Date.parse('2023-01-27T10:22:32Z'),
+      resolutionMs: 1000,
+      durationMs: undefined,
+      ip: '192.0.2.67',
+      method: 'POST',
+      target: '/apps/text/session/sync',
+      status: 200,
+      bytes: 251,
+      user: undefined,
+      agent: expect.stringContaining('Chrome/109.0.0.0'),
+      host: 'data.example.com',
+    },
+  ])
+  const other = await readAll('nginx-proxy-manager-standard')
+  expect(other.formats).toEqual(['nginx-proxy-manager-standard'])
+  expect(plain(other.records[0] as LogRecord)).toMatchObject({
+    startMs: Date.parse('2022-05-22T04:35:23Z'),
+    ip: '192.0.2.1',
+    method: 'GET',
+    target: '/',
+    status: 307,
+    bytes: 168,
+    host: 'w.example.com',
+  })
+})
+
 test('logs of CloudFront are read by their header', async () => {
   const { formats, records } = await readAll('cloudfront')
   expect(formats).toEqual(['cloudfront'])
@@ -252,6 +283,7 @@ test('each form has a fixture', async () => {
   const names = FORMATS.map(({ name }) => name)
   const files = ['nginx-combined', 'nginx-main', 'apache-vhost-combined', 'apache-common', 'apache-vhost-common']
   files.push('caddy', 'traefik', 'pino-http', 'aws-alb', 'cloudfront')
+  files.push('nginx-proxy-manager', 'nginx-proxy-manager-standard')
   const recognised = await Promise.all(files.map(async (file) => (await openLogs([pathOf(file)])).formats[0]))
   expect(recognised.sort()).toEqual(names.sort())
 })

@@ -6,10 +6,17 @@ import { COMMON_FORMATS } from './common.js'
 import type { LogFormat } from './format.js'
 import { type JsonFields, jsonFormat } from './json-lines.js'
 import { nginxFormat } from './nginx-format.js'
+import { NGINX_PROXY_MANAGER } from './nginx-proxy-manager.js'
 import { JSON_FORMATS } from './servers.js'
 
 /** The forms of logs that are recognised, the most specific first. */
-export const FORMATS: readonly LogFormat[] = [...JSON_FORMATS, CLOUDFRONT, AWS_ALB, ...COMMON_FORMATS]
+export const FORMATS: readonly LogFormat[] = [
+  ...JSON_FORMATS,
+  CLOUDFRONT,
+  AWS_ALB,
+  ...NGINX_PROXY_MANAGER,
+  ...COMMON_FORMATS,
+]
 
 /**
  * The form that `--format` names: one of `FORMATS`, the text of nginx's `log_format`, or where lines of JSON have their

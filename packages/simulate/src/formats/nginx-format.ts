@@ -16,7 +16,7 @@ const LIST = /^(?:upstream_|http_x_forwarded_for$|proxy_add_x_forwarded_for$)/
  *
  * @throws SimulationError where its lines could not be told apart, or have no time
  */
-export function nginxFormat(given: string): LogFormat {
+export function nginxFormat(given: string, name = 'log_format'): LogFormat {
   const { text, escaping } = directive(given)
   // What nginx writes between a path and its query, or nothing.
   const [prefix = '', ...rest] = text
@@ -34,10 +34,10 @@ export function nginxFormat(given: string): LogFormat {
       `--format: expected one of ${TIMES.map((name) => `$${name}`).join(', ')} in ${quoted(text)}`,
     )
   }
-  const reader = () => new TextLines('log_format', new LinePattern(prefix, parts), DECODERS[escaping])
+  const reader = () => new TextLines(name, new LinePattern(prefix, parts), DECODERS[escaping])
   const parser = () => reader().parse
   const client = parts.some(({ name }) => name === 'remote_addr') ? 'remote_addr' : undefined
-  return { name: 'log_format', client, parser, reader, detect: (lines) => mostParse(lines, parser()) }
+  return { name, client, parser, reader, detect: (lines) => mostParse(lines, parser()) }
 }
 
 function partOf(text: string): PatternPart {
