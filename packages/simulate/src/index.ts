@@ -8,6 +8,7 @@ export { PAGE_START, pageOf } from './report/html/page.js'
 export { withPseudonyms } from './report/pseudonyms.js'
 export { textOf } from './report/text.js'
 export type {
+  ClientCounts,
   Comparison,
   Counts,
   Interval,
