@@ -40,9 +40,9 @@ export interface PeekedRequest {
 }
 
 /** What is needed where a function reads the request. */
-export const NEEDS_REQUEST = 'request'
+const NEEDS_REQUEST = 'request'
 /** What may admit a refused request after all: a responder that does more than refuse. */
-export const BY_RESPONDER = 'responder'
+const BY_RESPONDER = 'responder'
 
 /**
  * The decision of a guard on a request that is known in part, in the order of its steps, with nothing charged. What is not known is
