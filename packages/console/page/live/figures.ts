@@ -22,15 +22,15 @@ export interface Point {
 export interface Live {
   readonly latest: FiguresAnswer | undefined
   readonly points: readonly Point[]
-  /** Times until the store has decided, of the last minute; `null` where none was measured, or above the last bound. */
-  readonly roundTrip: { readonly p50: number | null; readonly p99: number | null }
+  /** Times until the store has decided, of the last minute once it was seen for so long; `null` where none was measured, or above the last bound. */
+  readonly roundTrip: { readonly p50: number | null; readonly p99: number | null; readonly isOfMinute: boolean }
   /** Why there are no figures, and since when. */
   readonly problem: { readonly detail: string; readonly since: number } | undefined
   /** Whether this console has none: it is of an older version. */
   readonly isAbsent: boolean
 }
 
-const NOT_MEASURED = { p50: null, p99: null }
+const NOT_MEASURED = { p50: null, p99: null, isOfMinute: false }
 
 /** The smallest bound that this share of values is at most; `null` above all bounds, or without values. */
 function quantile(bounds: readonly number[], counts: readonly number[], share: number): number | null {
@@ -138,12 +138,16 @@ class LiveFigures {
   }
 
   /** By what was measured since a minute ago: processes count from their beginning. */
-  #roundTrip({ at, sum: { durations } }: FiguresAnswer): Live['roundTrip'] {
+  #roundTrip({ at, sum: { durations, roundTrip } }: FiguresAnswer): Live['roundTrip'] {
     this.#measured = [...this.#measured.filter((each) => each.at >= at - MINUTE_MS), { at, counts: durations.counts }]
-    const before = this.#measured[0]?.counts ?? []
+    const [first] = this.#measured
+    // Seen for less than a minute: those since the processes began.
+    if (!first || at - first.at < MINUTE_MS * 0.9) return { ...roundTrip, isOfMinute: false }
+    const before = first.counts
     // Of a process that has ended, the counts are gone.
     const counts = durations.counts.map((count, i) => Math.max(count - (before[i] ?? 0), 0))
-    return { p50: quantile(durations.bounds, counts, 0.5), p99: quantile(durations.bounds, counts, 0.99) }
+    const [p50, p99] = [0.5, 0.99].map((share) => quantile(durations.bounds, counts, share)) as [number, number]
+    return { p50, p99, isOfMinute: true }
   }
 
   #fail(detail: string): void {

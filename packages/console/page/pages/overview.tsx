@@ -88,10 +88,7 @@ function Tiles({ live: { latest, roundTrip, problem } }: { live: Live }) {
     {
       name: 'Round trip',
       value: roundTrip.p99 === null ? '–' : `${roundTrip.p99} ms`,
-      of:
-        roundTrip.p50 === null
-          ? 'last minute: none measured'
-          : `99 % of the last minute; half within ${roundTrip.p50} ms`,
+      of: `99 %${roundTrip.p50 === null ? ', none measured' : `; half within ${roundTrip.p50} ms`}, ${roundTrip.isOfMinute ? 'last minute' : 'since the start'}`,
     },
     {
       name: 'Processes',
