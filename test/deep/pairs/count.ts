@@ -90,6 +90,8 @@ export class Count {
   protected isMixed = false
   /** Whether units were charged that had no room. Processes spend those that they hold nevertheless: docs/leases.md, Costs. */
   #isExceeded = false
+  /** Units of leases that processes may return after another one's reset: docs/leases.md, Costs. */
+  #returned = 0
 
   /** `processes`: how many take units by leases. None in memory. `share`: of the limit, in an outage. */
   constructor(id: string, limit: LimitOf, identity: string, processes = 0, share = 1) {
@@ -190,7 +192,7 @@ export class Count {
 
   room(now: number): Range {
     const most = this.#isExceeded && this.isLeased ? this.capacity : this.#loose(this.charges('least'), now)
-    return [this.#room(this.#mostAt(now), now), most]
+    return [this.#room(this.#mostAt(now), now), Math.min(this.capacity, most + this.#returned)]
   }
 
   /** Whether a verdict may have numbers of an earlier lease: docs/leases.md, Costs. */
@@ -207,8 +209,8 @@ export class Count {
   /** The time until there is room for so many units. */
   wait(now: number, units: number): Range {
     const until = (room: Room, charges: readonly Charge[]) => firstMs((ms) => room(charges, now + ms) >= units)
-    const least = this.#isExceeded && this.isLeased ? 0 : until(this.#loose, this.charges('least'))
-    return [least, until(this.#room, this.#mostAt(now))]
+    const isSoon = this.isLeased && (this.#isExceeded || this.#returned > 0)
+    return [isSoon ? 0 : until(this.#loose, this.charges('least')), until(this.#room, this.#mostAt(now))]
   }
 
   /** `isDebt`: charged whatever room there is. */
@@ -338,6 +340,7 @@ export class Count {
   }
 
   reset(by: number | undefined): void {
+    if (this.entries.length > 0) this.#returned = this.#leased
     for (const entry of this.entries.splice(0)) entry.clearedBy = by
     this.isMixed = false
     this.#isExceeded = false
