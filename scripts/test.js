@@ -17,14 +17,7 @@ const COMMANDS = {
     report: 'change',
     checks: [
       npmRunAtOnce([['check:generated'], ['check:lint'], ['build']]),
-      npmRunAtOnce([
-        ['check:types'],
-        ['check:sizes'],
-        ['check:structure'],
-        ['check:patterns'],
-        ['check:prose'],
-        ['check:unused'],
-      ]),
+      npmRunAtOnce([['check:types'], ['check:sizes'], ['check:structure'], ['check:prose'], ['check:unused']]),
       npmRun('test:change'),
     ],
   },
@@ -32,7 +25,7 @@ const COMMANDS = {
     report: 'release',
     checks: [
       npmRun('build'),
-      npmRunAtOnce([['check:api'], ['check:packages'], ['check:bundles']]),
+      npmRunAtOnce([['check:api'], ['check:packages'], ['check:bundles'], ['check:patterns']]),
       npmRun('test:of-release'),
     ],
   },

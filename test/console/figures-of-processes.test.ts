@@ -1,4 +1,4 @@
-// Runs alone: it reads the figures of all stores of its process.
+// Release: runs several processes. Runs alone: it reads the figures of all stores of its process.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import type { Server } from 'node:http'

@@ -1,3 +1,4 @@
+// Release: runs several processes.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'

@@ -1,4 +1,4 @@
-// Takes long: begins first.
+// Release: runs several processes. Takes long: begins first.
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
