@@ -152,6 +152,23 @@ export function blocksContract(under: StoreUnderTest): void {
       }
     })
 
+    test('a client of a network that counts as one is blocked with it', async () => {
+      const policy = freshKey()
+      const counted = (address: string) => address.replace(/\d+$/, '0/24')
+      // As byIp({ ipv4Prefix: 24 }) counts addresses, without a request.
+      const key = Object.assign(counted, { kind: 'ip', normalize: counted, bits: { ipv4: 24, ipv6: 64 } })
+      const limiter = createLimiter({ name: policy, store, limit: 10, window: '1m', key })
+      await limiter.block({ ip: '198.51.102.7' }, { for: '1h' })
+      expect((await limiter.consume('198.51.102.200')).reason).toBe('blocked')
+      expect((await limiter.consume('198.51.103.7')).allowed).toBe(true)
+      expect(await blocks.get({ ip: '198.51.102.0/24' }, { policy })).toMatchObject({ value: '198.51.102.0/24' })
+      await limiter.unblock({ ip: '198.51.102.8' })
+      expect((await limiter.consume('198.51.102.200')).allowed).toBe(true)
+      await blocks.add({ ip: '198.51.102.0/23' }, { for: '1h' })
+      expect((await limiter.consume('198.51.102.200')).reason).toBe('blocked')
+      await blocks.remove({ ip: '198.51.102.0/23' })
+    })
+
     test('a ban is listed with its rung and its strikes', async () => {
       const name = freshKey()
       const ban = { after: 2, within: '1h', for: ['1h', '1d'] } as const

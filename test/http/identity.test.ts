@@ -84,6 +84,32 @@ describe('byIp', () => {
     )
   })
 
+  test.each([
+    [8, '192.0.0.0/8'],
+    [20, '192.0.32.0/20'],
+    [24, '192.0.37.0/24'],
+    [31, '192.0.37.6/31'],
+    [32, '192.0.37.7'],
+  ])('byIp groups IPv4 by /%i with ipv4Prefix, however the address is written', (ipv4Prefix, key) => {
+    const spellings = [
+      '192.0.37.7',
+      '192.0.37.7:5555',
+      '::ffff:192.0.37.7',
+      '::FFFF:c000:2507',
+      '[::ffff:192.0.37.7]:80',
+      '0:0:0:0:0:ffff:192.0.37.7',
+      '64:ff9b::192.0.37.7',
+    ]
+    expect(new Set(spellings.map((ip) => keyOf(byIp({ ipv4Prefix }), { ip })))).toEqual(new Set([key]))
+    expect(keyOf(byIp({ ipv4Prefix }), { ip: '2001:db8::1' })).toBe('2001:db8::/64')
+  })
+
+  test.each([0, 33, 23.5, '24', null])('byIp rejects the IPv4 prefix %o', (ipv4Prefix) => {
+    expect(() => byIp({ ipv4Prefix: ipv4Prefix as number })).toThrow(
+      /^byIp: ipv4Prefix: expected (a whole number|at most 32)/,
+    )
+  })
+
   test('byIp recognises another NAT64 prefix if it is named', () => {
     const key = byIp({ nat64: ['64:ff9b::/96', '2001:db8:64::/96'] })
     expect(keyOf(key, { ip: '2001:db8:64::102:304' })).toBe('1.2.3.4')

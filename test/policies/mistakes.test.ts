@@ -339,6 +339,12 @@ policies:
     message: 'expected a kind such as ip, { ip: { ipv6Prefix: 56 } }, or an array of kinds, got 42',
   },
   {
+    what: 'a prefix that IPv4 does not have',
+    text: policy(`    key: { ip: { ipv4Prefix: ▸48 } }\n${RIGHT}`),
+    path: 'policies.api.key.ip.ipv4Prefix',
+    message: 'expected a whole number from 1 to 32, got 48',
+  },
+  {
     what: 'a method in lower case',
     text: policy(`    match: { methods: [▸get] }\n${RIGHT}`),
     path: 'policies.api.match.methods[0]',

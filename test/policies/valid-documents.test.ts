@@ -19,7 +19,7 @@ const LONG = 'x'.repeat(100)
 
 const window = fc.constantFrom('1s', '1m', '60s', '1.5s', '1h')
 const kind = fc.constantFrom('ip', 'user', 'account', 'path', 'everyone', 'header:x-a', 'header:X-A', 'cookie:x+user')
-const part = fc.oneof(kind, fc.constantFrom({ ip: { ipv6Prefix: 56 } }, { ip: {} }))
+const part = fc.oneof(kind, fc.constantFrom({ ip: { ipv6Prefix: 56 } }, { ip: { ipv4Prefix: 24 } }, { ip: {} }))
 const long = fc.constant(`header:${LONG}`)
 const key = fc.oneof(part, fc.array(fc.oneof({ weight: 9, arbitrary: part }, long), { minLength: 1, maxLength: 8 }))
 const unit = fc.constantFrom('tokens', 'tokens', 'tokens', 'Tokens', 'content-bytes')

@@ -222,6 +222,7 @@ const SUBJECTS: Readonly<Record<string, Subject>> = {
   byIp: {
     make: byIp,
     options: {
+      ipv4Prefix: option(isWhole(1), 24, 32),
       ipv6Prefix: option(isWhole(1), 48, 128),
       nat64: option((value) => value === false || Array.isArray(value), false, ['64:ff9b::/96']),
     },

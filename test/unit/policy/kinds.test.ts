@@ -240,6 +240,41 @@ describe('an identity given by its kind', () => {
     expect(await left(guard.limiter as never, { ip: '192.0.2.1' })).toEqual([4, 4])
   })
 
+  test('an IPv4 address counts in its network beside itself, and is blocked alone', async () => {
+    const limits = [
+      perMinute<Login>(5, { name: 'network', key: byIp({ ipv4Prefix: 24, ipv6Prefix: 128 }) }),
+      perMinute<Login>(5, { name: 'client', key: byIp() }),
+    ]
+    const guard = guardOf({ limits })
+    await ask(guard, {}, { ip: '192.0.2.1' })
+    await ask(guard, {}, { ip: '::ffff:192.0.2.2' })
+    expect(await left(guard.limiter as never, { ip: '192.0.2.2' })).toEqual([3, 4])
+    await guard.limiter.block({ ip: '192.0.2.1' }, { for: '1h' })
+    expect((await ask(guard, {}, { ip: '192.0.2.1' })).verdict?.reason).toBe('blocked')
+    expect((await ask(guard, {}, { ip: '192.0.2.2' })).verdict?.allowed).toBe(true)
+  })
+
+  test('an IPv4 address that counts only in its network is blocked with the network', async () => {
+    const guard = guardOf({ limits: [perMinute<Login>(5, { key: byIp({ ipv4Prefix: 24 }) })] })
+    await guard.limiter.block({ ip: '192.0.2.1' }, { for: '1h' })
+    expect((await ask(guard, {}, { ip: '192.0.2.200' })).verdict?.reason).toBe('blocked')
+    expect((await ask(guard, {}, { ip: '192.0.3.1' })).verdict?.allowed).toBe(true)
+    await guard.limiter.unblock({ ip: '192.0.2.77' })
+    expect((await ask(guard, {}, { ip: '192.0.2.200' })).verdict?.allowed).toBe(true)
+  })
+
+  test('networks of IPv4 are not banned, and single addresses beside them are', async () => {
+    const network = perMinute<Login>(9, { name: 'network', key: byIp({ ipv4Prefix: 24 }) })
+    const ban = { after: 1, within: '1m', for: ['1h'] } as const
+    expect(() => guardOf({ limits: [network], ban })).toThrow(
+      /ban: by: expected single addresses of IPv4, got networks by byIp\(\{ ipv4Prefix: 24 \}\): add a limit by byIp\(\)/,
+    )
+    const guard = guardOf({ limits: [network, perMinute<Login>(1, { name: 'client', key: byIp() })], ban })
+    for (let n = 0; n < 2; n++) await ask(guard, {}, { ip: '192.0.2.1' })
+    expect((await ask(guard, {}, { ip: '192.0.2.1' })).verdict?.reason).toBe('banned')
+    expect((await ask(guard, {}, { ip: '192.0.2.2' })).verdict?.allowed).toBe(true)
+  })
+
   test('an identity given by its kind is found in every tier that counts its kind', async () => {
     const tiers = {
       free: [perMinute<Login>(2, { key: byIp() }), perMinute<Login>(9, { key: account })],
@@ -421,7 +456,10 @@ describe('kinds of a policy', () => {
   test.each<[string, (KeyFunction<Login> | undefined)[]]>([
     ['one function twice, named each time', [keyed('who', user), keyed('who', user)]],
     ['one unnamed function twice, beside others', [user, byIp(), user, everyone()]],
-    ['addresses grouped in several ways', [byIp(), byIp({ ipv6Prefix: 48 }), byIp({ nat64: false })]],
+    [
+      'addresses grouped in several ways',
+      [byIp(), byIp({ ipv6Prefix: 48 }), byIp({ ipv4Prefix: 24 }), byIp({ nat64: false })],
+    ],
     [
       'compositions with addresses grouped in several ways',
       [byIp(), byIp({ ipv6Prefix: 48 })].map((ip) => compose(ip, user)),

@@ -43,6 +43,7 @@ test.each<[string, unknown, () => unknown]>([
   ['jitter', 5, () => createLimiter({ ...some, ban })],
   ['lists', [], () => createGuard({ ...some, deny: { lists: list({ ip: ['192.0.2.1'] }) } })],
   ['weight', 5, () => trap(['/.env'])],
+  ['ipv4Prefix', 0, () => byIp()],
   ['ipv6Prefix', 0, () => byIp()],
   ['signed', true, () => byCookie('sid')],
   ['status', 200, () => reject()],

@@ -151,8 +151,13 @@ export function isAlike(a: Key, b: Key): boolean {
   return ofA.every((part, i) => isAlike(part, ofB[i]))
 }
 
-/** How finely a function groups: among several of one kind, the one with most bits yields the smallest groups. */
-export function bitsOf(key: Key): number {
+/**
+ * How finely a function groups addresses: among several of one kind, the one with the greatest number yields the smallest groups
+ * of IPv4, and among equal ones those of IPv6.
+ */
+export function finenessOf(key: Key): number {
   const parts = key && propertyOf(key, 'parts')
-  return parts ? parts.reduce((sum, part) => sum + bitsOf(part), 0) : ((key && propertyOf(key, 'bits')) ?? 0)
+  if (parts) return parts.reduce((sum, part) => sum + finenessOf(part), 0)
+  const bits = key && propertyOf(key, 'bits')
+  return bits ? 1000 * bits.ipv4 + bits.ipv6 : 0
 }

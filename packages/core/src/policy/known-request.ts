@@ -111,7 +111,7 @@ export class KnownRequest {
 
   #addressFor(where: string, key: Key): string | undefined {
     const [value, bits = 0] = this.#network ?? []
-    if (value === undefined || ((key && propertyOf(key, 'bits')) ?? USUAL_BITS) > bits) return undefined
+    if (value === undefined || ((key && propertyOf(key, 'bits')?.ipv6) ?? USUAL_BITS) > bits) return undefined
     return valueFor(where, key, { kind: 'ip', value, isCounted: false })
   }
 

@@ -1,6 +1,6 @@
 import type { BanTerms, KeepTerms, Plan, RelaxedTerms, SharesTurns } from '../store/store.js'
 import type { Parts } from '../util/parts.js'
-import type { Limit, Resolution } from './limits/limit.js'
+import type { KeyFunction, Limit, Resolution } from './limits/limit.js'
 
 /** A feature, as policies see it. Policies know none by name: they get a list of these. */
 export interface PolicyFeature {
@@ -23,6 +23,8 @@ export interface PolicyBasis {
   readonly limits: readonly Limit[]
   /** The kinds of identities that it counts, each once. */
   readonly kinds: readonly string[]
+  /** By the index of the identity. */
+  readonly keys: readonly (KeyFunction<never> | undefined)[]
   /** The index of the identity of a kind among those of its requests: of the smallest groups, where it groups addresses in several ways. */
   readonly identityOf: (kind: string) => number
   /** Where a feature keeps what it needs later. */

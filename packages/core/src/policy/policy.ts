@@ -15,7 +15,7 @@ import { cellsFor, type LimitOfCell } from './cells.js'
 import { countingDebts, countingRefusals } from './counted-beyond.js'
 import { freeLimitName, takenNames } from './free-name.js'
 import { checkedKey } from './key.js'
-import { bitsOf, isSameKey, kindOf } from './keyed.js'
+import { finenessOf, isSameKey, kindOf } from './keyed.js'
 import { checkKinds, type Given, type GivenKeys, valueFor } from './kinds.js'
 import { firstDay } from './limits/calendar.js'
 import { checkCommon } from './limits/common.js'
@@ -161,9 +161,9 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
     this.kinds = [...new Set(this.keys.map(kindOf))]
     refuseEqualNames(where, this.limits)
     this.units = unitsOf(where, this.limits)
-    const { name, limits, kinds, parts } = this
+    const { name, limits, kinds, keys, parts } = this
     const identityOf = (kind: string) => this.#finestOf(this.#indicesOf(kind))
-    const basis: PolicyBasis = { where, name, limits, kinds, identityOf, parts }
+    const basis: PolicyBasis = { where, name, limits, kinds, keys, identityOf, parts }
     this.#features = propertiesOf(features, 'policy').flatMap((add) => add(basis, options) ?? [])
 
     const values = this.limits.flatMap(valuesOf)
@@ -310,8 +310,8 @@ export class Policy<Subject> implements PolicyChoice<Subject> {
 
   /** Which key groups addresses into the smallest groups. */
   #finestOf(indices: readonly number[]): number {
-    const bits = indices.map((i) => bitsOf(this.keys[i]))
-    return indices[bits.indexOf(Math.max(...bits))] as number
+    const fineness = indices.map((i) => finenessOf(this.keys[i]))
+    return indices[fineness.indexOf(Math.max(...fineness))] as number
   }
 
   #makePlan(values: readonly NumbersOfLimit[]): ReadablePlan {

@@ -42,8 +42,8 @@ export interface MatchData {
   readonly headers?: Readonly<Record<string, string | boolean>>
 }
 
-/** A kind, or `{ ip: { ipv6Prefix } }`. */
-export type PartOfKey = string | { readonly ip: { readonly ipv6Prefix?: number } }
+/** A kind, or `{ ip: { ipv4Prefix, ipv6Prefix } }`. */
+export type PartOfKey = string | { readonly ip: { readonly ipv4Prefix?: number; readonly ipv6Prefix?: number } }
 
 export type KeyData = PartOfKey | readonly PartOfKey[]
 

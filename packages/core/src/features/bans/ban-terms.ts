@@ -1,13 +1,15 @@
 import { bring } from '../../kinds/known.js'
+import type { KeyFunction } from '../../policy/limits/limit.js'
 import { slidingLog } from '../../policy/limits/sliding-log.js'
 import type { PolicyBasis, PolicyPart } from '../../policy/policy-feature.js'
 import { isPrivateAddress } from '../../policy/private-address.js'
 import { startOf } from '../../store/identity.js'
 import { type BanTerms, EVERY_POLICY, MAX_RUNGS, NO_TERMS, PLAIN_CELL, type Plan } from '../../store/store.js'
 import { type Duration, durationText, spanMs } from '../../util/duration.js'
-import { invalidPolicy, neverBeside, show } from '../../util/errors.js'
+import { invalidPolicy, neverBeside, show, wrongPolicy } from '../../util/errors.js'
 import { FORMS, type Use } from '../../util/option-hints.js'
 import type { PartKey } from '../../util/parts.js'
+import { propertyOf } from '../../util/property-of.js'
 import { knownOptions, oneOf, wholeNumber } from '../../util/validate.js'
 
 /** Bans that grow: an identity that is refused again and again is refused for a while whatever room there is, and longer each time. */
@@ -98,13 +100,14 @@ export const POLICY_BAN: PartKey<PolicyBan> = { name: 'ban' }
 
 /** @throws SluiceError `INVALID_POLICY` */
 export function addBan(
-  { where, name, limits, kinds, identityOf, parts }: PolicyBasis,
+  { where, name, limits, kinds, keys, identityOf, parts }: PolicyBasis,
   { ban: option }: BanOption<never>,
 ): PolicyPart | undefined {
   if (option === undefined) return undefined
   const ban = banFor(where, name, kinds, option)
   // Units leased elsewhere would still be spent although their key is banned.
   if (limits.some(({ lease }) => lease !== undefined)) neverBeside(where, 'ban', 'lease', option)
+  refuseNetworks(`${where}: ban`, keys[identityOf(ban.by)])
   parts.set(POLICY_BAN, ban)
   const { scope } = ban.terms
   const banningPolicy = scope === name || scope === EVERY_POLICY ? undefined : scope
@@ -194,6 +197,16 @@ function kindFor(where: string, kinds: readonly string[], by: unknown): string {
     invalidPolicy(where, 'by', `the kind that is banned, as the policy counts several: ${known}`, by)
   }
   return kinds.find((kind) => kind === by) ?? invalidPolicy(where, 'by', `a kind that the policy counts: ${known}`, by)
+}
+
+/** A ban of a network would be a block that all processes keep in memory. */
+function refuseNetworks(where: string, key: KeyFunction<never> | undefined): void {
+  const { ipv4 = 32 } = (key && propertyOf(key, 'bits')) ?? {}
+  if (ipv4 === 32) return
+  const remedy = 'add a limit by byIp(), whose addresses are banned then, or leave out ban'
+  wrongPolicy(
+    `${where}: by: expected single addresses of IPv4, got networks by byIp({ ipv4Prefix: ${ipv4} }): ${remedy}`,
+  )
 }
 
 function ladder(where: string, option: unknown): readonly number[] {

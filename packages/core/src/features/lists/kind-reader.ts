@@ -1,5 +1,5 @@
 import { checkedKey, isMissing } from '../../policy/key.js'
-import { bitsOf, kindOf, partsOf } from '../../policy/keyed.js'
+import { finenessOf, kindOf, partsOf } from '../../policy/keyed.js'
 import { type Given, valueFor } from '../../policy/kinds.js'
 import type { KnownRequest } from '../../policy/known-request.js'
 import type { KeyFunction } from '../../policy/limits/limit.js'
@@ -43,11 +43,11 @@ export class KindReader<Subject> implements ListKeys {
       .flatMap((each) => each.keys)
       .flatMap((key): Key<Subject>[] => (key ? [key, ...partsOf(key)] : [key]))
     // Among several keys that group addresses, the one with the smallest groups, as for blocks.
-    for (const key of [...keys].sort((one, other) => bitsOf(other) - bitsOf(one))) {
+    for (const key of [...keys].sort((one, other) => finenessOf(other) - finenessOf(one))) {
       if (!this.#keys.has(kindOf(key))) this.#keys.set(kindOf(key), key)
     }
     const byIp = this.#keys.get('ip')
-    this.ipv6Prefix = (byIp && propertyOf(byIp, 'bits')) ?? STANDARD_IPV6_PREFIX
+    this.ipv6Prefix = (byIp && propertyOf(byIp, 'bits')?.ipv6) ?? STANDARD_IPV6_PREFIX
     this.all = [...new Set([...this.#keys.keys(), ...moreKinds])]
   }
 

@@ -4,7 +4,7 @@ import type { KeyFunction } from '../../policy/limits/limit.js'
 import { type HttpContext, isGone } from '../../request/context.js'
 import { invalidPolicy, SluiceError, show } from '../../util/errors.js'
 import { knowFactories } from '../../util/factories.js'
-import { addressText, bare, ipv6Words, isMapped } from '../../util/ip-address.js'
+import { addressText, bare, ipv6Words, isMapped, plainAddress } from '../../util/ip-address.js'
 import { networkOf } from '../../util/ip-range.js'
 import { propertyOf } from '../../util/property-of.js'
 import { RequestFault } from '../../util/request-fault.js'
@@ -12,6 +12,14 @@ import { knownOptions, wholeNumber } from '../../util/validate.js'
 import { needsContext } from './needs-context.js'
 
 export interface IpOptions {
+  /**
+   * Leading bits of an IPv4 address that identify one client, 1 to 32.
+   *
+   * `24` counts a network of 256 addresses as one, for clients that change their address within it. Such a key cannot be
+   * banned: block the network by hand, or deny it by a list.
+   * @default 32, each address by itself
+   */
+  readonly ipv4Prefix?: number
   /**
    * Leading bits of an IPv6 address that identify one client, 1 to 128.
    *
@@ -31,28 +39,30 @@ export interface IpOptions {
 
 /** The checked options. */
 interface Grouping {
-  readonly prefix: number
+  readonly ipv4: number
+  readonly ipv6: number
   /** The first three of the four words of each NAT64 prefix. */
   readonly nat64: readonly (readonly number[])[]
 }
 
 /**
  * The client's address as the framework resolves it by its trusted proxies, never a raw header. An IPv4-mapped or NAT64
- * IPv6 address counts as its IPv4 address; IPv6 is grouped by prefix.
+ * IPv6 address counts as its IPv4 address; IPv6 is grouped by prefix, and IPv4 too where `ipv4Prefix` is given.
  *
  * @throws SluiceError `INVALID_POLICY`; per request `INVALID_KEY` where the address is missing or invalid.
  */
 export function byIp<Subject>(options: IpOptions = {}): KeyFunction<Subject> {
-  knownOptions('byIp', options, ['ipv6Prefix', 'nat64'])
-  const { ipv6Prefix = 64, nat64 = WELL_KNOWN_NAT64 } = options
-  const prefix = wholeNumber('byIp', 'ipv6Prefix', ipv6Prefix, 1, 128)
+  knownOptions('byIp', options, ['ipv4Prefix', 'ipv6Prefix', 'nat64'])
+  const { ipv4Prefix = 32, ipv6Prefix = 64, nat64 = WELL_KNOWN_NAT64 } = options
+  const ipv4 = wholeNumber('byIp', 'ipv4Prefix', ipv4Prefix, 1, 32)
+  const ipv6 = wholeNumber('byIp', 'ipv6Prefix', ipv6Prefix, 1, 128)
   if (nat64 !== false && !Array.isArray(nat64)) invalidPolicy('byIp', 'nat64', 'an array of prefixes or false', nat64)
-  const grouping: Grouping = { prefix, nat64: (nat64 || []).map(nat64Words) }
+  const grouping: Grouping = { ipv4, ipv6, nat64: (nat64 || []).map(nat64Words) }
   return withTraits((_request, context) => keyOfClient(needsContext('byIp', context), grouping), {
     kind: 'ip',
     normalize: (address) => keyOfAddress(address, grouping),
     madeOf: [JSON.stringify(grouping)],
-    bits: grouping.prefix,
+    bits: { ipv4, ipv6 },
   })
 }
 
@@ -115,19 +125,25 @@ function keyOfClient<Subject>(context: HttpContext<Subject>, grouping: Grouping)
 
 /** Undefined if the text is no address. */
 function keyOfAddress(given: string, grouping: Grouping): string | undefined {
-  if (isIPv4(given)) return given
+  if (isIPv4(given)) return keyOfIPv4(given, grouping)
   // A socket that listens on both families reports nearly every client in this form.
-  if (given.startsWith('::ffff:') && isIPv4(given.slice(7))) return given.slice(7)
+  if (given.startsWith('::ffff:') && isIPv4(given.slice(7))) return keyOfIPv4(given.slice(7), grouping)
   const address = bare(given)
-  if (isIPv4(address)) return address
+  if (isIPv4(address)) return keyOfIPv4(address, grouping)
   const words = ipv6Words(address)
   return words && keyOfIPv6(words, grouping)
 }
 
-function keyOfIPv6(words: readonly number[], { prefix, nat64 }: Grouping): string {
+function keyOfIPv4(address: string, { ipv4 }: Grouping): string {
+  const range = ipv4 < 32 && plainAddress(address)
+  return range ? networkOf(range.first, ipv4) : address
+}
+
+function keyOfIPv6(words: readonly number[], grouping: Grouping): string {
+  const { ipv6, nat64 } = grouping
   const isIPv4 = isMapped(words) || nat64.some((network) => network.every((word, i) => word === words[i]))
-  if (isIPv4) return addressText(words.slice(3))
-  return prefix === 128 ? addressText(words) : networkOf(words, prefix)
+  if (isIPv4) return keyOfIPv4(addressText(words.slice(3)), grouping)
+  return ipv6 === 128 ? addressText(words) : networkOf(words, ipv6)
 }
 
 knowFactories({ 'byIp()': byIp })

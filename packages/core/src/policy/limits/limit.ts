@@ -32,8 +32,8 @@ export interface KeyTraits {
   readonly madeOf?: readonly unknown[]
   /** @internal The challenge for a request without such a key, in responses of status 401. */
   readonly challenge?: string | undefined
-  /** @internal Leading bits of an IPv6 address that it distinguishes. */
-  readonly bits?: number
+  /** @internal Leading bits of an address of each family that it distinguishes. */
+  readonly bits?: { readonly ipv4: number; readonly ipv6: number }
 }
 
 /** Options of every constructor. `http` adds `respond` to them: policies know no HTTP. */
