@@ -1,4 +1,4 @@
-// Embeds the Redis scripts of lua/ in the core.
+// Embeds the Redis scripts of lua/ in the core, and that of learned quotas in the package that uses it.
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,6 +21,8 @@ import { withThrowawayRedis } from '../lib/throwaway-redis.js'
 const luaFolder = join(root, 'lua')
 const lua = sourceIn(luaFolder)
 const TARGET = 'packages/core/src/redis/scripts/scripts.generated.ts'
+/** Scripts of other packages, which the core does without. */
+const OF_PACKAGES = { quota: 'packages/fetch/src/learned/script.generated.ts' }
 
 /**
  * The TypeScript module that holds the scripts, and all that the store has to know of how they are made.
@@ -53,12 +55,14 @@ export function renderModule(scripts, kinds, { ops, flags, outcomes }) {
       `;({ ${pairs(ops)} }) satisfies Partial<typeof import('../../store/store.js')>`,
     ].join('\n'),
     ...(cut.length > 0 ? renderPieces(cut, kinds) : []),
-    ...scripts.filter((script) => !isCut(script)).map(renderScript),
+    ...scripts.filter((script) => !isCut(script)).map((script) => renderScript(script)),
   ]
   return `${parts.join('\n\n')}\n`
 }
 
-const HEADER = `// Generated from lua/ by \`npm run generate\`. Do not edit: change the Lua and run that again.
+const GENERATED = '// Generated from lua/ by `npm run generate`. Do not edit: change the Lua and run that again.'
+
+const HEADER = `${GENERATED}
 
 /** A script for Redis, and the name EVALSHA knows it by. */
 export interface LuaScript {
@@ -137,10 +141,17 @@ function renderCalls(kinds) {
   ].join('\n')
 }
 
-/** @param {Script} script */
-function renderScript({ name, sha1, source }) {
+/** @param {Script} [script] */
+function renderScriptModule(script) {
+  if (!script) throw new Error('expected a script for each package that has one')
+  const type = "import type { StoreScript } from '@sluice/core/internal'"
+  return `${[GENERATED, type, '', renderScript(script, 'StoreScript & { readonly name: string }')].join('\n')}\n`
+}
+
+/** @param {Script} script @param {string} [type] */
+function renderScript({ name, sha1, source }, type = 'LuaScript') {
   return [
-    `export const ${constantOf(name)}: LuaScript = {`,
+    `export const ${constantOf(name)}: ${type} = {`,
     `  name: '${name}',`,
     `  sha1: '${sha1}',`,
     `  source: ${literal(source)},`,
@@ -244,7 +255,15 @@ function scripts() {
   return all
 }
 
-export const make = () => ({ [TARGET]: renderModule(scripts(), cellKindsOf(lua), sharedConstants(lua)) })
+export function make() {
+  const all = scripts()
+  const ofCore = all.filter(({ name }) => !Object.hasOwn(OF_PACKAGES, name))
+  const ofPackages = Object.entries(OF_PACKAGES).map(([name, file]) => [
+    file,
+    renderScriptModule(all.find((script) => script.name === name)),
+  ])
+  return { [TARGET]: renderModule(ofCore, cellKindsOf(lua), sharedConstants(lua)), ...Object.fromEntries(ofPackages) }
+}
 
 /**
  * Kernels that are impure, and scripts that Redis refuses.

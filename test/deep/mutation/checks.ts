@@ -12,6 +12,7 @@ import { crossSlotsChecks, elsewhereChecks, elsewhereInPartChecks } from './else
 import { exchangeChecks } from './exchange.js'
 import { figuresChecks } from './figures.js'
 import { keptChargeChecks } from './kept-charges.js'
+import { learnedQuotaChecks } from './learned-quotas.js'
 import { markerChecks } from './markers.js'
 import { ownClockChecks } from './own-clock.js'
 import { refusalChecks } from './refusals.js'
@@ -33,6 +34,7 @@ export async function allChecks(): Promise<Check[]> {
     ...rungChecks,
     ...smallScriptChecks,
     ...figuresChecks,
+    ...learnedQuotaChecks,
     ...deniedChecks,
     ...(await sharedKeyChecks()),
     ...(await carriedChecks()),

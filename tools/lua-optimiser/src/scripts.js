@@ -96,6 +96,7 @@ export function scriptsOf(source, optimised = optimise, isIndented = false) {
     'mark-waiting': bundle('mark-waiting', read),
     permits: bundle('permits', read),
     probe: bundle('probe', read),
+    quota: bundle('quota', read),
     refusals: bundle('refusals', read),
     'refusals-slice': bundle('refusals-slice', read),
     strike: bundle('strike', read),

@@ -43,6 +43,7 @@ import { ChangeLog } from './records/change-log.js'
 import { RecentRefusals } from './records/recent-refusals.js'
 import { RedisChanges } from './records/redis-changes.js'
 import { RedisFigures } from './records/redis-figures.js'
+import { RedisKeyedScripts } from './records/redis-keyed-scripts.js'
 import { RedisRecentRefusals } from './records/redis-recent-refusals.js'
 import { Relaxed } from './relaxed/relaxed.js'
 
@@ -89,6 +90,7 @@ export function assemble(client: RedisClient, given: RedisStoreOptions) {
     refusals,
     refusalSlices,
     figures: new RedisFigures(base),
+    keyedScripts: new RedisKeyedScripts(base),
     recentRefusals: new RecentRefusals(new RedisRecentRefusals(base)),
     changeLog: new ChangeLog(new RedisChanges(base), options.listeners),
     permitLooks: new PermitLooks(base),

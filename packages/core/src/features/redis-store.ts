@@ -11,6 +11,7 @@ import type { StoreEvents } from '../store/events.js'
 import { FIGURES, type FiguresKeeper } from '../store/figures.js'
 import type { StoreHealth, StoreStats } from '../store/health.js'
 import type { IdentityByKind } from '../store/identity.js'
+import { KEYED_SCRIPTS, type KeyedScripts } from '../store/keyed-scripts.js'
 import { LAST_REFUSALS, type LastRefusals } from '../store/last-refusals.js'
 import { LISTS, type ListsOfStore, type StoreLists } from '../store/list.js'
 import type { ManagedStore } from '../store/managed.js'
@@ -48,6 +49,8 @@ export class RedisStore implements ManagedStore {
   /** @internal */
   readonly [LAST_REFUSALS]: LastRefusals
   /** @internal */
+  readonly [KEYED_SCRIPTS]: KeyedScripts
+  /** @internal */
   readonly [FIGURES]: FiguresKeeper
   /** @internal */
   readonly [OWN_COUNTS]: OwnCounts
@@ -79,6 +82,7 @@ export class RedisStore implements ManagedStore {
     this[OFFENDERS] = storeOffenders('redisStore', parts.refusals)
     this[CHANGES] = parts.changeLog
     this[LAST_REFUSALS] = parts.recentRefusals
+    this[KEYED_SCRIPTS] = parts.keyedScripts
     this[FIGURES] = parts.figures
   }
 

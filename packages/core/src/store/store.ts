@@ -8,6 +8,7 @@ import type { FIGURES, FiguresKeeper } from './figures.js'
 import type { StoreHealth, StoreStats } from './health.js'
 import type { IdentityByKind } from './identity.js'
 import type { ChargeOutcome, Keep, KeepTerms } from './kept-charge.js'
+import { KEYED_SCRIPTS, type KeyedScripts } from './keyed-scripts.js'
 import { LAST_REFUSALS, type LastRefusals } from './last-refusals.js'
 import type { LISTS, ListsOfStore } from './list.js'
 import type { OFFENDERS, StoreOffenders } from './offenders.js'
@@ -467,6 +468,8 @@ export interface Store {
   readonly [CHANGES]?: StoreChanges
   /** @internal The last refusals of its processes. Absent on stores that keep none. */
   readonly [LAST_REFUSALS]?: LastRefusals
+  /** @internal States of our other packages. Absent on stores that no other process uses. */
+  readonly [KEYED_SCRIPTS]?: KeyedScripts
   /** @internal The figures of its processes. Absent on stores that cannot show them to other processes. */
   readonly [FIGURES]?: FiguresKeeper
   /** @internal The counts of this process alone. Absent on stores whose processes never decide by themselves. */
@@ -476,6 +479,11 @@ export interface Store {
 /** The last refusals that a store keeps. For our own packages: declarations of the store do not show them. */
 export function lastRefusalsOf(store: Store): LastRefusals | undefined {
   return store[LAST_REFUSALS]
+}
+
+/** What runs scripts of our own packages in a store that processes share: declarations of the store do not show it. */
+export function keyedScriptsOf(store: Store): KeyedScripts | undefined {
+  return store[KEYED_SCRIPTS]
 }
 
 /** The clock that decides, where a store shows it. */

@@ -1,6 +1,6 @@
 import { type Duration, type Limiter, SluiceError, type Verdict } from '@sluice/core'
+import type { Learned } from '../learned/learned.js'
 import type { OutboundOptions } from '../options.js'
-import type { Learned } from './learned.js'
 import type { TurnOptions } from './turn.js'
 
 const FIRST_AFTER_MS = 50

@@ -1,4 +1,5 @@
 import type { AcquireOptions } from '@sluice/core'
+import type { Taken } from '../learned/learned.js'
 
 /** How a request waits. */
 export interface TurnOptions extends Pick<AcquireOptions, 'priority' | 'fairBy' | 'signal'> {
@@ -9,7 +10,7 @@ export interface TurnOptions extends Pick<AcquireOptions, 'priority' | 'fairBy' 
 /** The turn of a request, which it has until it is answered. */
 export interface Turn {
   readonly key: string
-  readonly sentAt: number
+  readonly taken: Taken
   /** How far requests were slowed when it was sent. */
   readonly slowed: number
   /** The requests of all processes in the second before, this one included. */

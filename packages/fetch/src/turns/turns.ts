@@ -7,15 +7,16 @@ import {
   type Units,
   type Verdict,
 } from '@sluice/core'
+import { checkedKey, type KeyedScripts, keyedScriptsOf } from '@sluice/core/internal'
+import { ALONE_MS, ANSWERED, FAILED, UNSENT } from '../learned/kernel.js'
+import { Learned, type LearnedLook, type Taken } from '../learned/learned.js'
+import { SharedQuota } from '../learned/shared-quota.js'
 import type { OutboundOptions } from '../options.js'
 import type { Quota } from '../quota/quota-types.js'
 import { PACED, SENT, SLOWED, SLOWING, sentIn, sharedLimits, slowedIn, slowedIntervalMs, slowerBy } from './cells.js'
-import { Learned } from './learned.js'
 import { Progress } from './progress.js'
 import type { Turn, TurnOptions } from './turn.js'
 
-/** How long the first request of a key is alone, so that its response tells the limits before others follow. */
-const FIRST_ALONE_MS = 1000
 /** Two requests that the same refusal slowed differ by what drains meanwhile. */
 const SLOWED_TOLERANCE = 50
 const LEAST_HOLD_MS = 1000
@@ -24,6 +25,8 @@ const MAX_WAITING = 100_000
 /** Keys that a process has in mind. */
 const MAX_KEYS = 10_000
 const LONGEST_TIMER_MS = 60_000
+/** A process that was frozen for as long after it got its turn asks again. */
+const STALE_MS = 5000
 
 /**
  * Gives requests their turns, a key at a time.
@@ -36,10 +39,12 @@ export class Turns {
   readonly #order: Limiter
   readonly #options: OutboundOptions
   readonly #keys = new Map<string, Learned>()
+  readonly #scripts: KeyedScripts | undefined
 
   constructor(options: OutboundOptions) {
     const { name = 'fetch', store = memoryStore(), limits = [], sharedTurns = true } = options
     this.#options = options
+    this.#scripts = keyedScriptsOf(store)
     this.#limiter = createLimiter({ name, store, limits: [...limits, ...sharedLimits()], sharedTurns })
     this.#order = createLimiter({ name, store: memoryStore(), limits: [concurrency({ limit: 1, ttl: '1d' })] })
   }
@@ -74,18 +79,15 @@ export class Turns {
     )
     const release = () => void this.#order.release(permit)
     try {
-      const verdict = await this.#admission(key, options, learned, progress)
-      const now = performance.now()
-      const isAlone = !learned.isKnown(now)
-      learned.inFlight++
-      if (!isAlone) release()
-      else setTimeout(release, FIRST_ALONE_MS).unref()
+      const { verdict, taken, isFirst } = await this.#admission(key, options, learned, progress)
+      if (!isFirst) release()
+      else setTimeout(release, ALONE_MS).unref()
       return {
         key,
-        sentAt: now,
+        taken,
         slowed: slowedIn(verdict) ?? 0,
         sentInLastSecond: sentIn(verdict),
-        release: isAlone ? release : () => {},
+        release: isFirst ? release : () => {},
       }
     } catch (error) {
       release()
@@ -93,41 +95,54 @@ export class Turns {
     }
   }
 
-  /** Waits for the store, and for what this process knows to be left. */
-  async #admission(key: string, options: TurnOptions, learned: Learned, progress: Progress): Promise<Verdict> {
+  /** Waits for the limits, and then for a unit that the service has told to be left. */
+  async #admission(key: string, options: TurnOptions, learned: Learned, progress: Progress): Promise<Admission> {
     const { signal, priority } = options
     let slowed = 0
     for (;;) {
       await this.#room(learned, progress, signal)
-      const interval = () =>
-        Math.round(1000 * Math.max(slowedIntervalMs(slowed), learned.intervalMs(performance.now())))
-      const paced = interval()
+      const paced = Math.max(Math.round(1000 * slowedIntervalMs(slowed)), learned.intervalUs)
       const cost = { ...this.#requests(1), [SENT]: 1, [PACED]: paced }
       const verdict = await this.#limiter.acquire(key, given({ cost, signal, priority, maxWait: progress.left }))
       slowed = slowedIn(verdict) ?? slowed
       // A block may have begun while it waited for the requests before it.
-      if (verdict.delayMs > 0 && (await this.#limiter.peek(key)).block) {
+      const isBlocked = verdict.delayMs > 0 && (await this.#limiter.peek(key)).block !== undefined
+      const look = isBlocked ? undefined : await this.#taken(learned, signal)
+      if (!look?.taken) {
         await this.#limiter.refund(key, verdict)
+        signal?.throwIfAborted()
         continue
       }
-      if (interval() > paced) await verdict.settle({ [PACED]: interval() })
-      return verdict
+      const needed = Math.max(Math.round(1000 * slowedIntervalMs(slowed)), look.intervalUs)
+      if (needed > paced) await verdict.settle({ [PACED]: needed })
+      return { verdict, taken: look.taken, isFirst: look.isFirst }
     }
+  }
+
+  /** Takes a unit now, and gives it back where its request can no longer be sent at once. */
+  async #taken(learned: Learned, signal: AbortSignal | undefined): Promise<LearnedLook | undefined> {
+    const before = performance.now()
+    const look = await learned.take()
+    const isStale = performance.now() - before > STALE_MS
+    if (!look.taken || (!signal?.aborted && !isStale)) return look
+    learned.answered(look.taken, undefined, UNSENT)
+    return undefined
   }
 
   async #room(learned: Learned, progress: Progress, signal: AbortSignal | undefined): Promise<void> {
     for (;;) {
-      const waitMs = learned.waitMs(performance.now())
-      if (waitMs <= 0) return
-      progress.check(waitMs)
-      await Promise.race([learned.nextAnswer(), pause(Math.min(waitMs, LONGEST_TIMER_MS), signal)])
+      const now = performance.now()
+      progress.check(learned.waitMs(now))
+      const pauseMs = learned.askAfterMs(now)
+      if (pauseMs <= 0) return
+      await Promise.race([learned.nextAnswer(), pause(Math.min(pauseMs, LONGEST_TIMER_MS), signal)])
     }
   }
 
   /** Takes in the response to a request that had its turn, before any other request follows it. */
   async answered(turn: Turn, quota: Quota | undefined, isRefusal = false): Promise<void> {
     const learned = this.#learnedOf(turn.key)
-    learned.answered(quota, turn.sentAt, performance.now())
+    learned.answered(turn.taken, quota, quota ? ANSWERED : FAILED)
     const holdMs = quota?.holdMs ?? 0
     try {
       if (holdMs > 0) await this.#hold(turn.key, holdMs, isRefusal)
@@ -165,7 +180,7 @@ export class Turns {
   }
 
   #learnedOf(key: string): Learned {
-    const learned = this.#keys.get(key) ?? new Learned(this.#options.pace ?? 'burst')
+    const learned = this.#keys.get(key) ?? this.#newOf(key)
     // The last one used is the last one of the map.
     this.#keys.delete(key)
     this.#keys.set(key, learned)
@@ -175,6 +190,19 @@ export class Turns {
     }
     return learned
   }
+
+  #newOf(key: string): Learned {
+    const { name = 'fetch', pace } = this.#options
+    const shared = this.#scripts && new SharedQuota(this.#scripts, name, `key=${checkedKey('fetch', key)}`)
+    return new Learned(pace === 'even', shared)
+  }
+}
+
+/** A request that may be sent. */
+interface Admission {
+  readonly verdict: Verdict
+  readonly taken: Taken
+  readonly isFirst: boolean
 }
 
 /** Without fields that are undefined. */

@@ -1,8 +1,8 @@
+import type { StoreScript } from '../../store/keyed-scripts.js'
 import { Deadlines, Timed } from '../../util/deadlines.js'
 import { SluiceError } from '../../util/errors.js'
 import type { Connection, Wait } from '../clients/connection.js'
 import type { Encoded } from './encode.js'
-import type { LuaScript } from './scripts.generated.js'
 
 /** The deadlines of all stores. */
 const deadlines = new Deadlines()
@@ -52,7 +52,7 @@ export const RUN: RunOptions = { node: undefined, pulse: undefined, onSent: unde
 export function run(
   connection: Connection,
   timeoutMs: number,
-  script: LuaScript,
+  script: StoreScript,
   encode: () => Encoded,
   { node, pulse, onSent }: RunOptions = RUN,
 ): Promise<unknown> {
@@ -89,7 +89,7 @@ export function run(
 /** Runs a script whose first argument is the time: '' for Redis's own. */
 export function runAt(
   { connection, timeoutMs, clock }: Server,
-  script: LuaScript,
+  script: StoreScript,
   keys: string[],
   args: readonly string[],
 ): Promise<unknown> {
@@ -105,7 +105,7 @@ export function runAt(
 export async function tryScript(
   connection: Connection,
   timeoutMs: number,
-  script: LuaScript,
+  script: StoreScript,
   { keys, args }: Encoded,
 ): Promise<void> {
   const rest = [String(keys.length), ...keys, ...args]
