@@ -111,7 +111,7 @@ end
 local function knownOf(name, limit, remaining, resetAfterMs, isBucket, takenAt)
   local resetAt, least = now + resetAfterMs, remaining
   for _, before in ipairs(limits) do
-    if before[NAME] == name and before[TOLD_AT] >= takenAt and before[LIMIT] == limit and before[IS_BUCKET] == isBucket then
+    if before[NAME] == name and before[TOLD_AT] >= takenAt and before[IS_BUCKET] == isBucket then
       if not isBucket and resetAt < before[RESET_AT] - WINDOW_TOLERANCE_MS then return before end
       if isBucket or resetAt <= before[RESET_AT] + WINDOW_TOLERANCE_MS then least = min(leftOf(before), remaining) end
     end

@@ -44,12 +44,46 @@ const start = async (options: ServiceOptions) => {
   service = await startService(options)
 }
 
-test('four processes spend a limit together that responses tell, and none of their requests is refused', async () => {
-  await start({ dialect: 'github', limit: 40, windowMs: 4000 })
-  const grows = setTimeout(() => (service.limit = 80), 6000)
-  const statuses = await callAll(50, { pace: 'even' })
-  clearTimeout(grows)
-  expect(statuses).toEqual(Array(PROCESSES * 50).fill(200))
+test.each(['even', 'burst'] as const)(
+  'four processes spend a limit together that responses tell, and none of their requests is refused (%s)',
+  async (pace) => {
+    await start({ dialect: 'github', limit: 40, windowMs: 4000 })
+    const grows = setTimeout(() => (service.limit = 80), 6000)
+    const statuses = await callAll(50, { pace })
+    clearTimeout(grows)
+    expect(statuses).toEqual(Array(PROCESSES * 50).fill(200))
+    expect(service.refusedAt).toEqual([])
+  },
+  60_000,
+)
+
+test('before the first response of a key, one request is sent by all processes', async () => {
+  await start({ dialect: 'ietf', limit: 1000, windowMs: 60_000, latencyMs: 50 })
+  await callAll(5, {})
+  expect(service.arrivedBeforeResponse).toBe(1)
+  expect(service.admitted).toBe(PROCESSES * 5)
+})
+
+test('a process that was frozen goes on without a refusal', async () => {
+  await start({ dialect: 'anthropic', limit: 20, windowMs: 2000 })
+  const [frozen] = callers as [ChildProcess]
+  const all = callAll(30, {})
+  await expect.poll(() => service.admitted, { timeout: 20_000 }).toBeGreaterThan(8)
+  frozen.kill('SIGSTOP')
+  await expect.poll(() => service.admitted, { timeout: 20_000 }).toBeGreaterThan(50)
+  frozen.kill('SIGCONT')
+  expect(await all).toEqual(Array(PROCESSES * 30).fill(200))
+  expect(service.refusedAt).toEqual([])
+}, 60_000)
+
+test('what a killed process had in flight strands nobody beyond the reset', async () => {
+  await start({ dialect: 'github', limit: 20, windowMs: 3000, latencyMs: 20 })
+  const [killed, ...others] = callers as [ChildProcess, ...ChildProcess[]]
+  killed.send({ url: service.url, requests: 30, options: {} })
+  await expect.poll(() => service.admitted, { timeout: 20_000 }).toBeGreaterThan(3)
+  killed.kill('SIGKILL')
+  callers = others
+  expect(await callAll(15, {})).toEqual(Array(others.length * 15).fill(200))
   expect(service.refusedAt).toEqual([])
 }, 60_000)
 

@@ -11,6 +11,8 @@ export interface Service {
   readonly admitted: number
   /** The requests of which each 429 came: the instants at which they arrived. */
   readonly refusedAt: readonly number[]
+  /** The requests that had arrived when the first response left. */
+  readonly arrivedBeforeResponse: number
   /** The instants at which requests arrived, refused ones included. */
   readonly arrivedAt: readonly number[]
   close(): Promise<void>
@@ -30,7 +32,13 @@ export interface ServiceOptions {
 export async function startService({ dialect, limit, windowMs, latencyMs = 5 }: ServiceOptions): Promise<Service> {
   const clock = () => Date.now() + 86_400_000
   const isBucket = dialect === 'openai' || dialect === 'anthropic'
-  const state = { limit, admitted: 0, refusedAt: [] as number[], arrivedAt: [] as number[] }
+  const state = {
+    limit,
+    admitted: 0,
+    arrivedBeforeResponse: 0,
+    refusedAt: [] as number[],
+    arrivedAt: [] as number[],
+  }
   let [used, since] = [0, Date.now()]
 
   const server = createServer((_request: IncomingMessage, response: ServerResponse) => {
@@ -47,10 +55,10 @@ export async function startService({ dialect, limit, windowMs, latencyMs = 5 }: 
     const resetMs = isBucket ? (used * windowMs) / state.limit : since + windowMs - now
     const headers = headersOf(dialect, state.limit, remaining, resetMs, isAdmitted, clock())
     const status = isAdmitted ? 200 : dialect === 'github' ? 403 : 429
-    setTimeout(
-      () => response.writeHead(status, { ...headers, Date: new Date(clock()).toUTCString() }).end('{}'),
-      latencyMs,
-    )
+    setTimeout(() => {
+      state.arrivedBeforeResponse ||= state.arrivedAt.length
+      response.writeHead(status, { ...headers, Date: new Date(clock()).toUTCString() }).end('{}')
+    }, latencyMs)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   return Object.assign(state, {

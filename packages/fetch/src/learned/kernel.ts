@@ -171,7 +171,7 @@ function known(limit: ToldLimit, state: QuotaState, takenAt: number, now: number
   const resetAt = now + resetAfterMs
   const before = state.limits.find(({ name }) => name === limit.name)
   // Responses overtake each other: of requests that were in flight together, the one that tells less was counted later.
-  if (before && before.toldAt >= takenAt && before.limit === limit.limit && before.isBucket === isBucket) {
+  if (before && before.toldAt >= takenAt && before.isBucket === isBucket) {
     if (!isBucket && resetAt < before.resetAt - WINDOW_TOLERANCE_MS) return before
     const isSame = isBucket || resetAt <= before.resetAt + WINDOW_TOLERANCE_MS
     const least = isSame ? Math.min(leftOf(before, now), remaining) : remaining

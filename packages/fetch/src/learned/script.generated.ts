@@ -3,7 +3,7 @@ import type { StoreScript } from '@sluice/core/internal'
 
 export const quotaScript: StoreScript & { readonly name: string } = {
   name: 'quota',
-  sha1: 'a321b889ede8cafe11eb8ce6c8621fc02ccebd78',
+  sha1: '12571476e56f40828d35bd998161d63701ef0a6b',
   source: `local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local format = string.format
 local SLOT_MS, ALONE_MS, WINDOW_TOLERANCE_MS, MAX_INTERVAL_US, EVEN_PART, ANSWER_MS = 30000, 1000, 1000, 60000000, 10, 50
@@ -94,7 +94,7 @@ end
 local function knownOf(name, limit, remaining, resetAfterMs, isBucket, takenAt)
 local resetAt, least = now + resetAfterMs, remaining
 for _, before in ipairs(limits) do
-if before[NAME] == name and before[TOLD_AT] >= takenAt and before[LIMIT] == limit and before[IS_BUCKET] == isBucket then
+if before[NAME] == name and before[TOLD_AT] >= takenAt and before[IS_BUCKET] == isBucket then
 if not isBucket and resetAt < before[RESET_AT] - WINDOW_TOLERANCE_MS then return before end
 if isBucket or resetAt <= before[RESET_AT] + WINDOW_TOLERANCE_MS then least = min(leftOf(before), remaining) end
 end
