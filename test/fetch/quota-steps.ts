@@ -31,8 +31,8 @@ const PASSED_MS = 5000
 function textOf({ isKnown, aloneUntil, slot, newer, older, taken, limits }: QuotaState): string {
   return [
     ['q1', Number(isKnown), aloneUntil, slot, newer, older, taken].join(' '),
-    ...limits.map(({ limit, remaining, resetAt, perUnitUs, toldAt, isBucket, name }) =>
-      [limit, remaining, resetAt, perUnitUs, toldAt, Number(isBucket), encodeURIComponent(name)].join(' '),
+    ...limits.map(({ limit, remaining, resetAt, resetFrom, perUnitUs, toldAt, isBucket, name }) =>
+      [limit, remaining, resetAt, resetFrom, perUnitUs, toldAt, Number(isBucket), encodeURIComponent(name)].join(' '),
     ),
   ].join(' ')
 }
@@ -46,7 +46,8 @@ export async function differenceIn(stage: QuotaStage, seed: number, steps: numbe
   const open: QuotaTaken[] = []
   stage.clock.now = 1_760_000_000_000 + random(100_000)
   for (let step = 0; step < steps; step++) {
-    stage.clock.now += random(12) === 0 ? 20_000 + random(50_000) : random(10) === 0 ? -random(50) : random(400)
+    stage.clock.now +=
+      random(12) === 0 ? 20_000 + random(50_000) : random(10) === 0 ? -random(50) : random(3) * random(200)
     const { now } = stage.clock
     age(state, now)
     let expected = ''
@@ -71,7 +72,7 @@ export async function differenceIn(stage: QuotaStage, seed: number, steps: numbe
     } else {
       const [taken = { slot: 0, at: 0 }] = open.splice(random(Math.max(1, open.length)), 1)
       const outcome = ([ANSWERED, ANSWERED, ANSWERED, FAILED, UNSENT] as const)[random(5)] as 0 | 1 | 2
-      const limits = outcome === ANSWERED ? limitsOf(random) : []
+      const limits = outcome === ANSWERED ? limitsOf(random, state, now, taken.at) : []
       told(state, now, taken, outcome, limits)
       await quota.told(taken, outcome, limits)
     }
@@ -85,10 +86,14 @@ export async function differenceIn(stage: QuotaStage, seed: number, steps: numbe
   return undefined
 }
 
-function limitsOf(random: (below: number) => number): ToldLimit[] {
+function limitsOf(random: (below: number) => number, state: QuotaState, now: number, takenAt: number): ToldLimit[] {
   return ['a', 'b c'].slice(0, random(3)).map((name) => {
-    const limit = [0, 1, 5, 20, 1000][random(5)] as number
-    const resetAfterMs = [0, random(400), 1000 * random(6), random(100_000)][random(4)] as number
+    const limit = [0, 1, 5, 10, 20, 1000][random(6)] as number
+    // Also on either side of what is the same window.
+    const known = state.limits.find((each) => each.name === name)
+    const [earliest, latest] = known ? [known.resetFrom - now, known.resetAt - takenAt + 1000] : [0, 0]
+    const nearKnown = Math.max(0, random(2) === 0 ? earliest : latest)
+    const resetAfterMs = [0, random(400), 1000 * random(6), random(100_000), nearKnown, nearKnown][random(6)] as number
     return { name, limit, remaining: random(limit + 2), resetAfterMs, isBucket: random(2) === 0 }
   })
 }

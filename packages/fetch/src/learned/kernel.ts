@@ -19,7 +19,9 @@ export interface KnownLimit {
   readonly name: string
   readonly limit: number
   readonly remaining: number
+  /** The latest instant of its reset, and the earliest: responses take time, and may tell whole seconds. */
   readonly resetAt: number
+  readonly resetFrom: number
   /** The time in which one unit of a bucket comes back, in µs; 0 for windows, and for a bucket that was told to be full. */
   readonly perUnitUs: number
   readonly toldAt: number
@@ -66,8 +68,8 @@ export type QuotaOutcome = typeof UNSENT | typeof FAILED | typeof ANSWERED
 export const SLOT_MS = 30_000
 /** How long the first request is alone, so that its response tells the limits before others follow. */
 export const ALONE_MS = 1000
-/** Resets in whole seconds differ by as much within a window. */
-const WINDOW_TOLERANCE_MS = 1000
+/** Resets in whole seconds are later than they are by as much. */
+const ROUNDED_MS = 1000
 /** No pause between two requests is longer: what a service asks for beyond it is a hold. */
 const MAX_INTERVAL_US = 60_000_000
 /** The part of a quota that is spent evenly by `pace: 'burst'`, too: a tenth. */
@@ -116,9 +118,10 @@ export function look(state: QuotaState, now: number, isEven: boolean, percent = 
       isFirst = true
       continue
     }
-    const left = Math.floor((leftOf(known, now) * percent) / 100) - inFlight
-    if (left < 1) waitMs = Math.max(waitMs, waitFor(known, left, now))
-    else intervalUs = Math.max(intervalUs, intervalOf(known, left, now, isEven))
+    const told = Math.floor((leftOf(known, now) * percent) / 100)
+    // Requests in flight may be among those that the service has counted. For the pace that is assumed, or it would be too slow.
+    if (told - inFlight < 1) waitMs = Math.max(waitMs, waitFor(known, told - inFlight, now))
+    else intervalUs = Math.max(intervalUs, intervalOf(known, told, now, isEven))
   }
   if (waitMs === 0 && isFirst) waitMs = Math.max(0, state.aloneUntil - now)
   return { waitMs, isFirst, intervalUs: Math.min(MAX_INTERVAL_US, intervalUs) }
@@ -167,21 +170,29 @@ export function told(
 }
 
 function known(limit: ToldLimit, state: QuotaState, takenAt: number, now: number): KnownLimit {
-  const { remaining, resetAfterMs, isBucket } = limit
-  const resetAt = now + resetAfterMs
-  const before = state.limits.find(({ name }) => name === limit.name)
-  // Responses overtake each other: of requests that were in flight together, the one that tells less was counted later.
-  if (before && before.toldAt >= takenAt && before.isBucket === isBucket) {
-    if (!isBucket && resetAt < before.resetAt - WINDOW_TOLERANCE_MS) return before
-    const isSame = isBucket || resetAt <= before.resetAt + WINDOW_TOLERANCE_MS
-    const least = isSame ? Math.min(leftOf(before, now), remaining) : remaining
-    return knownAt(limit, least, resetAt, now)
+  const { name, remaining, resetAfterMs, isBucket } = limit
+  const perUnitUs =
+    isBucket && limit.limit > remaining ? Math.ceil((resetAfterMs * 1000) / (limit.limit - remaining)) : 0
+  const told: KnownLimit = {
+    name,
+    limit: limit.limit,
+    remaining,
+    resetAt: now + resetAfterMs,
+    resetFrom: takenAt + Math.max(0, resetAfterMs - ROUNDED_MS),
+    perUnitUs,
+    toldAt: now,
+    isBucket,
   }
-  return knownAt(limit, remaining, resetAt, now)
-}
-
-function knownAt(told: ToldLimit, remaining: number, resetAt: number, now: number): KnownLimit {
-  const { name, limit, resetAfterMs, isBucket } = told
-  const perUnitUs = isBucket && limit > told.remaining ? Math.ceil((resetAfterMs * 1000) / (limit - told.remaining)) : 0
-  return { name, limit, remaining, resetAt, perUnitUs, toldAt: now, isBucket }
+  const before = state.limits.find((each) => each.name === name)
+  // Responses overtake each other, also those of a window by those of the next.
+  if (!before || before.toldAt < takenAt || before.isBucket !== isBucket) return told
+  if (!isBucket && told.resetAt < before.resetFrom) return before
+  if (!isBucket && told.resetFrom > before.resetAt) return told
+  // Of requests that were in flight together, the one that tells less was counted later.
+  return {
+    ...told,
+    remaining: Math.min(leftOf(before, now), remaining),
+    resetAt: Math.max(before.resetAt, told.resetAt),
+    resetFrom: Math.max(before.resetFrom, told.resetFrom),
+  }
 }

@@ -3,15 +3,15 @@ import type { StoreScript } from '@sluice/core/internal'
 
 export const quotaScript: StoreScript & { readonly name: string } = {
   name: 'quota',
-  sha1: '12571476e56f40828d35bd998161d63701ef0a6b',
+  sha1: '7286427feaa04287a3788c48b6af2299c52a99c2',
   source: `local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local format = string.format
-local SLOT_MS, ALONE_MS, WINDOW_TOLERANCE_MS, MAX_INTERVAL_US, EVEN_PART, ANSWER_MS = 30000, 1000, 1000, 60000000, 10, 50
+local SLOT_MS, ALONE_MS, ROUNDED_MS, MAX_INTERVAL_US, EVEN_PART, ANSWER_MS = 30000, 1000, 1000, 60000000, 10, 50
 local UNSENT, ANSWERED = 0, 2
 local LEAST_LIFE_MS = 60000
-local LIMIT, REMAINING, RESET_AT, PER_UNIT_US, TOLD_AT, IS_BUCKET, NAME = 1, 2, 3, 4, 5, 6, 7
+local LIMIT, REMAINING, RESET_AT, RESET_FROM, PER_UNIT_US, TOLD_AT, IS_BUCKET, NAME = 1, 2, 3, 4, 5, 6, 7, 8
 local function number(i)
-return ARGV[i] + 0
+return tonumber(ARGV[i])
 end
 local now, slack
 if ARGV[1] ~= '' then
@@ -25,13 +25,13 @@ local stored = redis.pcall('GET', KEYS[1])
 if type(stored) == 'string' then
 local words = {}
 for word in string.gmatch(stored, '%S+') do words[#words + 1] = word end
-if words[1] == 'q1' and #words >= 7 and (#words - 7) % 7 == 0 then
-isKnown, aloneUntil, slot = words[2] + 0, words[3] + 0, words[4] + 0
-newer, older, taken = words[5] + 0, words[6] + 0, words[7] + 0
-for i = 8, #words, 7 do
+if words[1] == 'q1' and #words >= 7 and (#words - 7) % 8 == 0 then
+isKnown, aloneUntil, slot = tonumber(words[2]), tonumber(words[3]), tonumber(words[4])
+newer, older, taken = tonumber(words[5]), tonumber(words[6]), tonumber(words[7])
+for i = 8, #words, 8 do
 limits[#limits + 1] = {
-words[i] + 0, words[i + 1] + 0, words[i + 2] + 0, words[i + 3] + 0, words[i + 4] + 0, words[i + 5] == '1',
-words[i + 6],
+tonumber(words[i]), tonumber(words[i + 1]), tonumber(words[i + 2]), tonumber(words[i + 3]),
+tonumber(words[i + 4]), tonumber(words[i + 5]), words[i + 6] == '1', words[i + 7],
 }
 end
 end
@@ -66,16 +66,16 @@ for _, known in ipairs(limits) do
 if isOver(known) then
 isFirst = true
 else
-local left = leftOf(known) - inFlight
-if left < 1 then
+local left = leftOf(known)
+if left - inFlight < 1 then
 local wait = known[RESET_AT] - now
 if known[IS_BUCKET] then
 wait = ANSWER_MS
-if known[PER_UNIT_US] > 0 then wait = ceil((1 - left) * known[PER_UNIT_US] / 1000) end
+if known[PER_UNIT_US] > 0 then wait = ceil((1 - left + inFlight) * known[PER_UNIT_US] / 1000) end
 end
 waitMs = max(waitMs, wait)
 elseif isEven or left * EVEN_PART <= known[LIMIT] then
-local interval = 0
+local interval
 if known[IS_BUCKET] then
 interval = floor(known[PER_UNIT_US] * known[LIMIT] / max(1, known[LIMIT] + left))
 else
@@ -92,16 +92,19 @@ if isFirst then aloneUntil = now + ALONE_MS end
 newer, taken = newer + 1, taken + 1
 end
 local function knownOf(name, limit, remaining, resetAfterMs, isBucket, takenAt)
-local resetAt, least = now + resetAfterMs, remaining
-for _, before in ipairs(limits) do
-if before[NAME] == name and before[TOLD_AT] >= takenAt and before[IS_BUCKET] == isBucket then
-if not isBucket and resetAt < before[RESET_AT] - WINDOW_TOLERANCE_MS then return before end
-if isBucket or resetAt <= before[RESET_AT] + WINDOW_TOLERANCE_MS then least = min(leftOf(before), remaining) end
-end
-end
 local perUnitUs = 0
 if isBucket and limit > remaining then perUnitUs = ceil(resetAfterMs * 1000 / (limit - remaining)) end
-return { limit, least, resetAt, perUnitUs, now, isBucket, name }
+local resetAt, resetFrom = now + resetAfterMs, takenAt + max(0, resetAfterMs - ROUNDED_MS)
+for _, before in ipairs(limits) do
+if before[NAME] == name and before[TOLD_AT] >= takenAt and before[IS_BUCKET] == isBucket then
+if not isBucket and resetAt < before[RESET_FROM] then return before end
+if isBucket or resetFrom <= before[RESET_AT] then
+remaining = min(leftOf(before), remaining)
+resetAt, resetFrom = max(before[RESET_AT], resetAt), max(before[RESET_FROM], resetFrom)
+end
+end
+end
+return { limit, remaining, resetAt, resetFrom, perUnitUs, now, isBucket, name }
 end
 local function told(takenSlot, takenAt, outcome)
 local isInFlight = takenSlot >= slot - 1
@@ -131,8 +134,9 @@ texts[1] = format('q1 %d %.0f %.0f %.0f %.0f %.0f', isKnown, aloneUntil, slot, n
 for _, known in ipairs(limits) do
 life = max(life, known[RESET_AT] - now + LEAST_LIFE_MS)
 texts[#texts + 1] = format(
-'%.0f %.0f %.0f %.0f %.0f %d %s',
-known[LIMIT], known[REMAINING], known[RESET_AT], known[PER_UNIT_US], known[TOLD_AT], known[IS_BUCKET] and 1 or 0, known[NAME]
+'%.0f %.0f %.0f %.0f %.0f %.0f %d %s',
+known[LIMIT], known[REMAINING], known[RESET_AT], known[RESET_FROM], known[PER_UNIT_US], known[TOLD_AT],
+known[IS_BUCKET] and 1 or 0, known[NAME]
 )
 end
 if waitMs == 0 then call('SET', KEYS[1], table.concat(texts, ' '), 'PX', format('%.0f', life + slack)) end
