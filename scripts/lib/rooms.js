@@ -99,7 +99,8 @@ export const ROOMS = {
   fetch: {
     rooms: {
       quota: [],
-      turns: ['quota'],
+      learned: ['quota'],
+      turns: ['quota', 'learned'],
     },
   },
   console: {

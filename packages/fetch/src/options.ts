@@ -70,8 +70,7 @@ export interface OutboundOptions {
   /**
    * How units that a service says are left are spent.
    *
-   * `'burst'`: at once, but the last tenth evenly. `'even'`: evenly until they are back. Several processes that share a quota are
-   * safe with `'even'` only.
+   * `'burst'`: at once, but the last tenth evenly. `'even'`: evenly until they are back.
    * @default 'burst'
    */
   readonly pace?: 'even' | 'burst'

@@ -65,7 +65,7 @@ export const ANSWERED = 2
 export type QuotaOutcome = typeof UNSENT | typeof FAILED | typeof ANSWERED
 
 /** A request that has no answer after one to two slots has been counted by its service: it is in flight no longer. */
-export const SLOT_MS = 30_000
+const SLOT_MS = 30_000
 /** How long the first request is alone, so that its response tells the limits before others follow. */
 export const ALONE_MS = 1000
 /** Resets in whole seconds are later than they are by as much. */
