@@ -35,6 +35,8 @@ export interface ShownLimits {
   readonly needs?: readonly string[]
   /** Those that may admit it although it is refused. */
   readonly unless?: readonly string[]
+  /** The bytes of a body above which an admitted request is refused. */
+  readonly maxBody?: number
   /** Ms until it would be; absent where it never will, and where that is unknown. */
   readonly retryAfterMs?: number
   readonly block?: unknown
@@ -139,12 +141,13 @@ async function orError(of: ShownLimits, run: () => Promise<ShownLimits>): Promis
   }
 }
 
-function shownOf({ verdict, isReported, needs, unless }: Peeked) {
+function shownOf({ verdict, isReported, needs, unless, maxBody }: Peeked) {
   return {
     ...(verdict && ofVerdict(verdict)),
     ...(isReported && { reported: true as const }),
     ...(needs.length > 0 && { needs }),
     ...(unless.length > 0 && { unless }),
+    ...(maxBody !== undefined && { maxBody }),
   }
 }
 
@@ -164,6 +167,9 @@ function ofVerdict(verdict: Verdict) {
 
 /** The decisions on one request, by what they say of it. */
 export interface Decided {
+  /** The bytes of a body above which it is refused, even where it is admitted. Absent without a bound. */
+  readonly maxBody?: number
+
   /** Those that refuse it. */
   readonly now: readonly ShownLimits[]
   /** Those that would refuse it, and only report that. */
@@ -174,7 +180,9 @@ export interface Decided {
 
 export function decided(all: readonly ShownLimits[]): Decided {
   const isRefused = ({ allowed }: ShownLimits) => allowed === false
+  const bounds = all.flatMap(({ maxBody }) => maxBody ?? [])
   return {
+    ...(bounds.length > 0 && { maxBody: Math.min(...bounds) }),
     now: all.filter((each) => isRefused(each) && !each.reported),
     reported: all.filter((each) => isRefused(each) && each.reported),
     unknown: all.filter((each) => !isRefused(each) && (each.needs || each.error !== undefined)),

@@ -15,13 +15,25 @@ export function isAddressForgeable(
   context: Pick<HttpContext, 'proxyTrust'>,
   emit: Warnings<'SLUICE_OPEN_PROXY'>['emit'] = emitWarning,
 ): boolean {
-  return hasOpenProxy(context, warnedApps, ({ everyone, remedy }) =>
+  const isOpen = hasOpenProxy(context, warnedApps, ({ everyone, remedy }) =>
     emit(
       'SLUICE_OPEN_PROXY',
       `${everyone} trusts X-Forwarded-For from everyone, so any client can choose its address and escape limits by IP; ` +
         `allow lists of addresses, and overrides that raise limits for addresses, match nobody; ${remedy}`,
     ),
   )
+  lastTrust = isOpen ? TRUST_IN_EVERYONE : 'none'
+  return isOpen
+}
+
+/** In place of the trust of an app that is not known. It has no warning of its own. */
+const TRUST_IN_EVERYONE: TrustInEveryone = { everyone: 'the app', remedy: '', app: {} }
+warnedApps.add(TRUST_IN_EVERYONE.app)
+let lastTrust: ProxyTrust = 'none'
+
+/** The trust of the app whose request was last looked at in this process, for a request that is known in part. */
+export function lastProxyTrust(): ProxyTrust {
+  return lastTrust
 }
 
 /** The same with a warning of the caller, which is emitted once for each app that is not in `warned`. */

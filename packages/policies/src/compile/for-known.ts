@@ -1,5 +1,5 @@
 import type { HttpContext } from '@sluice/core'
-import type { KnownPolicy, KnownRequest } from '@sluice/core/internal'
+import { type KnownPolicy, type KnownRequest, lastProxyTrust } from '@sluice/core/internal'
 import { contextFor } from './explain.js'
 import { variantBy } from './overrides.js'
 import { type CompiledPolicy, type Variant, variantsOf } from './policy.js'
@@ -48,8 +48,8 @@ function isHeadOf(methods: readonly string[], method: string): boolean {
 
 /** Its address is read only where an override is for addresses. */
 function contextOf(known: KnownRequest, needs: Set<string>): HttpContext<unknown> {
-  const context = contextFor({ path: '/' })
-  return Object.defineProperty({ ...context }, 'ip', {
+  const context = { ...contextFor({ path: '/' }), proxyTrust: lastProxyTrust() }
+  return Object.defineProperty(context, 'ip', {
     get() {
       if (known.address === undefined) needs.add('ip')
       return known.address

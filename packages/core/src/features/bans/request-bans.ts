@@ -2,6 +2,7 @@ import { isDisabled } from '../../http/response/disabled-response.js'
 import { sentStatus, whenDecided } from '../../http/response/upgrade.js'
 import type { Engine } from '../../limiter/engine.js'
 import { hasOpenProxy } from '../../limiter/open-proxy.js'
+import type { KnownRequest } from '../../policy/known-request.js'
 import type { HttpContext } from '../../request/context.js'
 import { invalidPolicy } from '../../util/errors.js'
 import type { LimiterWarning, Warnings } from '../../util/warnings.js'
@@ -82,6 +83,11 @@ export class RequestBans<Request> {
    */
   catches(context: HttpContext<Request>): boolean {
     return this.#by.trap?.catches(context) === true
+  }
+
+  /** Whether a trap has the path of a request. Its headers decide, which are not known. */
+  mayCatch(known: KnownRequest): boolean {
+    return known.path !== undefined && known.ask(() => this.catches(known.context)) !== false
   }
 
   /** Counts the strike of a request that a trap catches. The verdict is that of a ban in force; undefined if there is no strike. */

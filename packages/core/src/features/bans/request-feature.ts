@@ -19,6 +19,7 @@ export const requestBans: GuardFeature = {
     const caught = new WeakSet<PassingRequest<Request>>()
     return {
       before: [look(bans, caught, handleInvalid)],
+      needsOf: (known) => (bans.mayCatch(known) ? ['trap'] : []),
       after: [strikeTrapped(bans, caught), strikeRefusal(bans, responders)],
       onlyDecides: (context) => bans.strikesAtOnce(context),
       optionsFor: (context) => (bans.strikesAtOnce(context) ? undefined : UNSTRUCK),

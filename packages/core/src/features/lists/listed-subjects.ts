@@ -1,5 +1,5 @@
 import type { KnownMatch } from '../../limiter/early-decisions.js'
-import { isAddressForgeable } from '../../limiter/open-proxy.js'
+import { isAddressForgeable, lastProxyTrust } from '../../limiter/open-proxy.js'
 import { entriesIn } from '../../policy/given-identities.js'
 import type { Given } from '../../policy/kinds.js'
 import type { KnownRequest } from '../../policy/known-request.js'
@@ -120,7 +120,7 @@ export class ListedSubjects<Subject> {
     const subject: ListSubject = {
       valueOf: (kind) => this.#reader.readKnown(kind, known),
       ask: undefined,
-      hasForgeableAddress: () => false,
+      hasForgeableAddress: () => isAddressForgeable({ proxyTrust: lastProxyTrust() }),
     }
     const missing = this.#step.missing((kind) => subject.valueOf(kind) !== undefined)
     return { verdict: this.#verdict(subject), missing }

@@ -87,6 +87,11 @@ export class Charging<Request> {
     this.#by = by
   }
 
+  /** The bytes that a body may have. Undefined without a bound. */
+  get maxBody(): number | undefined {
+    return this.#by.body?.max
+  }
+
   /** The reply to a request whose announced body is too large, or that lacks a required length. Otherwise meters the body. */
   receive(context: HttpContext<Request>): Reply | undefined {
     const raw = rawRequest(context)

@@ -18,6 +18,7 @@ export const outcomes: GuardFeature = {
         return bytes === undefined ? undefined : { bytes }
       },
       charged: (context, verdict) => charging.applyOutcomeLater(context, verdict),
+      ...(charging.maxBody !== undefined && { maxBody: charging.maxBody }),
     }
   },
 }

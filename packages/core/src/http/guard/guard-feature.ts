@@ -2,6 +2,7 @@ import type { EarlyDecisions } from '../../limiter/early-decisions.js'
 import type { Engine } from '../../limiter/engine.js'
 import type { DecisionOptions } from '../../limiter/options.js'
 import type { Cost } from '../../policy/costs.js'
+import type { KnownRequest } from '../../policy/known-request.js'
 import type { PolicyChoice, Resolved } from '../../policy/policy.js'
 import type { CostFunction } from '../../policy/request-cost.js'
 import type { HttpContext } from '../../request/context.js'
@@ -69,6 +70,10 @@ export interface GuardPart<Request> {
    * of such requests. @default never
    */
   readonly onlyDecides?: (context: HttpContext<Request>) => boolean
+  /** What has to be known of a request besides, so that it is known whether the feature refuses it. */
+  readonly needsOf?: (known: KnownRequest) => readonly string[]
+  /** The bytes of a body above which it refuses an admitted request. Undefined without a bound. */
+  readonly maxBody?: number
   /** Changes the options of a request's decision. */
   readonly optionsFor?: (context: HttpContext<Request>) => Partial<DecisionOptions> | undefined
   /** Decides before the limits in calls of the limiter; for requests, a step does. Of several features, the first one counts. */

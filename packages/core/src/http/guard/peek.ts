@@ -7,13 +7,14 @@ import { planOf } from '../../policy/plan-of-kind.js'
 import type { Policy, PolicyChoice } from '../../policy/policy.js'
 import { startOf } from '../../store/identity.js'
 import { PEEK } from '../../store/store.js'
+import { propertiesOf } from '../../util/property-of.js'
 import { isBarred, type Verdict } from '../../verdict/verdict.js'
 import { requestCost } from '../charging/cost.js'
 import { type AnonymousRequests, mayBeMissing } from '../identity/anonymous.js'
 import type { Responders } from '../responders/choice.js'
 import { traitsOf } from '../responders/responder.js'
 import type { Enforcement } from './enforcement.js'
-import type { Waits } from './guard-feature.js'
+import type { GuardPart, Waits } from './guard-feature.js'
 
 /** The parts of a guard, or of a limiter without HTTP, that decide on a request. */
 export interface DecidingParts {
@@ -25,6 +26,7 @@ export interface DecidingParts {
   readonly enforcement?: Enforcement
   readonly responders?: Responders<never>
   readonly waits?: Waits<never> | undefined
+  readonly features?: readonly GuardPart<never>[]
 }
 
 /** What a guard would decide on a request that is known in part. */
@@ -37,6 +39,8 @@ export interface PeekedRequest {
   readonly needs: readonly string[]
   /** Those that may admit it although the verdict refuses it. */
   readonly unless: readonly string[]
+  /** The bytes of a body above which an admitted request is refused, also where the verdict would only be reported. */
+  readonly maxBody: number | undefined
 }
 
 /** What is needed where a function reads the request. */
@@ -55,21 +59,31 @@ export async function peekKnown(
   known: KnownRequest,
   choice: PolicyChoice<never> = parts.engine.policy,
 ): Promise<PeekedRequest> {
-  const { early, enforcement } = parts
+  const { early, enforcement, features = [] } = parts
+  const maxBody = propertiesOf(features, 'maxBody')[0]
   const needs = new Set<string>()
   const unless = new Set<string>(parts.skip ? [NEEDS_REQUEST] : [])
   await early?.pending
   const listed = early?.matchKnown(known)
-  for (const kind of listed?.missing.allow ?? []) unless.add(kind)
-  if (listed && !listed.verdict) for (const kind of listed.missing.deny) needs.add(kind)
-  const verdict = listed?.verdict ?? (await byLimits(parts, known, choice, needs, unless))
-  if (enforcement?.onlyReports) return { verdict, isReported: true, needs: [], unless: [] }
-  if (!verdict || verdict.allowed) return { verdict, isReported: false, needs: [...needs], unless: [] }
-  // The share that is enforced is of all identities.
+  // The share that is enforced is of all identities. Of those that lists deny, the first one counts.
   const isShared = enforcement !== undefined && !enforcement.coversAll
+  for (const kind of listed?.missing.allow ?? []) unless.add(kind)
+  if (listed && !listed.verdict?.allowed && (!listed.verdict || isShared)) {
+    for (const kind of listed.missing.deny) needs.add(kind)
+  }
+  const verdict = listed?.verdict ?? (await byLimits(parts, known, choice, needs, unless))
+  if (enforcement?.onlyReports) return { verdict, isReported: true, needs: [], unless: [], maxBody }
+  if (!verdict || verdict.allowed) {
+    if (!listed?.verdict) for (const need of needsOf(features, known)) needs.add(need)
+    return { verdict, isReported: false, needs: [...needs], unless: [], maxBody }
+  }
   if (isShared) for (const each of needs) unless.add(each)
   const isReported = isShared && needs.size === 0 && !enforcement.covers(verdict)
-  return { verdict, isReported, needs: [...needs], unless: [...unless] }
+  return { verdict, isReported, needs: [...needs], unless: [...unless], maxBody }
+}
+
+function needsOf(features: readonly GuardPart<never>[], known: KnownRequest): readonly string[] {
+  return propertiesOf(features, 'needsOf').flatMap((needs) => needs(known))
 }
 
 async function byLimits(
