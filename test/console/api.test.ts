@@ -42,7 +42,9 @@ function storeOn(prefix: string) {
 
 const IP = { kind: 'ip', value: '192.0.2.7' }
 
-describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('the console on %s', (name) => {
+const STORE_NAMES = Object.keys(STORES) as (keyof typeof STORES)[]
+
+describe.each(STORE_NAMES)('the console on %s', (name) => {
   async function served(start: StartApp, more: object = {}) {
     const store: ManagedStore = STORES[name]()
     const mail = createLimiter({ name: 'mail', store, limit: 2, window: '1h', key: (ip: string) => ip })
@@ -297,8 +299,8 @@ describe.each(Object.keys(STORES) as (keyof typeof STORES)[])('the console on %s
   })
 })
 
-test('names the network that refuses a client, and ends the ban of a /56', async () => {
-  const store = memoryStore()
+test.each(STORE_NAMES)('names the network that refuses a client, and ends the block of a /56, on %s', async (name) => {
+  const store: ManagedStore = STORES[name]()
   const byPrefix = byIp({ ipv6Prefix: 56 })
   const web = createGuard({ name: 'web', store, limit: 5, window: '1h', key: byPrefix })
   const server = await (APPS.Koa as StartApp)({ store, limiters: [web], authorize })
@@ -313,6 +315,7 @@ test('names the network that refuses a client, and ends the ban of a /56', async
   await web.limiter.block({ ip: client.value }, { for: '1h' })
   const { blocks, networks } = await post('why', { identity: client })
   expect({ blocks, networks }).toMatchObject({ blocks: [{ value: '2001:db8:1::/56', policy: 'web' }], networks: [] })
+  expect((await post('identity', { identity: client })).blocks).toMatchObject([{ value: '2001:db8:1::/56' }])
   const [{ kind, value, policy }] = blocks
   expect(await post('unblock', { identity: { kind, value, counted: true }, policy })).toMatchObject({
     ended: { value },

@@ -88,7 +88,10 @@ test('figures are the counts of four processes, of which one is killed, before a
   for (const step of ['minute', 'hour'] as const) expect(await recent(step)).toMatchObject({ ...all, alone: 0 })
   await until('all is live', async () => (await live()).sum.totals.decisions === all.decisions, SELDOM)
   // This process has a console, and reports too.
-  expect(await live()).toMatchObject({ from: 'processes', processCount: 5, notes: [], sum: { totals: all, away: 0 } })
+  const figures = await live()
+  expect(figures).toMatchObject({ from: 'processes', processCount: 5, notes: [], sum: { totals: all, away: 0 } })
+  const records = figures.processes.map(({ recordsRefusals }: { recordsRefusals: boolean }) => recordsRefusals)
+  expect(records.sort()).toEqual([false, false, false, false, true])
 
   const [killed, ...left] = workers as [ChildProcess, ...ChildProcess[]]
   for (const worker of workers) worker.send('load')

@@ -8,7 +8,7 @@ import { closedAfterEach } from '../support/closed-after-each.js'
 import { APPS, ask, asOperator, authorize, portOf, type StartApp } from './support.js'
 
 /** Bytes of the whole page, as it is sent to browsers, and without compression. */
-const MAX_SENT = 120_000
+const MAX_SENT = 80_000
 const MAX_PLAIN = 150_000
 const FILES = ['', 'app.js', 'app.css', 'icon.svg']
 const POLICY =
@@ -70,7 +70,7 @@ describe.each(Object.entries(APPS))('the page with %s', (framework, start) => {
 
 const start = APPS.Koa as StartApp
 
-test('the page is at most 120 kB, asks no other host, and is compressed for those who take it', async () => {
+test('the page is at most 80 kB, asks no other host, and is compressed for those who take it', async () => {
   const get = await served(start)
   let [sent, plain] = [0, 0]
   for (const file of FILES) {

@@ -1,5 +1,12 @@
 import { type DecisionEvent, events, type Store } from '@sluice/core'
-import { decisionIn, identitiesIn, type LastRefusal, type LastRefusals, lastRefusalsOf } from '@sluice/core/internal'
+import {
+  decisionIn,
+  identitiesIn,
+  type LastRefusal,
+  type LastRefusals,
+  lastRefusalsOf,
+  sayRecording,
+} from '@sluice/core/internal'
 import { jsonText } from './reply.js'
 import { OWN_LIMITER } from './safe/own-limiter.js'
 
@@ -38,9 +45,14 @@ export function recordRefusals(store: Store): () => void {
 }
 
 function noteIn(refusals: LastRefusals): () => void {
-  return events.on('refused', (event) => {
+  const off = events.on('refused', (event) => {
     if (event.policy !== OWN_LIMITER) refusals.note(refusalOf(event))
   })
+  const stop = sayRecording()
+  return () => {
+    off()
+    stop()
+  }
 }
 
 function refusalOf({ policy, limit, path, outcome, verdict }: DecisionEvent): LastRefusal {
@@ -59,11 +71,13 @@ export interface ShownRefusals {
   readonly refusals: readonly LastRefusal[]
   /** Set where the answer has no room for the older ones. */
   readonly more?: true
+  /** Refusals before it, in ms since 1970, are not all known: a process keeps its last 200. Absent if all of 15 minutes are. */
+  readonly knownSince?: number
 }
 
 /** The last refusals that are known of an identity as text, or of all, as far as they fit. */
 export async function refusalsOf(store: Store, identity?: string): Promise<ShownRefusals> {
-  const all = (await lastRefusalsOf(store)?.read()) ?? []
+  const { refusals: all, droppedAt } = (await lastRefusalsOf(store)?.read()) ?? NOTHING
   const own = identity === undefined ? all : all.filter(({ identities }) => identities.includes(identity))
   let bytes = 0
   // Names may be long, and a character of theirs six in the answer.
@@ -71,5 +85,9 @@ export async function refusalsOf(store: Store, identity?: string): Promise<Shown
     bytes += jsonText(refusal).length + 1
     return i === MAX_SHOWN || bytes > MAX_BYTES
   })
-  return end < 0 ? { refusals: own } : { refusals: own.slice(0, end), more: true }
+  const refusals = end < 0 ? own : own.slice(0, end)
+  const since = Math.max(droppedAt ?? 0, (end < 0 ? undefined : own[end]?.at) ?? 0)
+  return { refusals, ...(end >= 0 && { more: true }), ...(since > 0 && { knownSince: since }) }
 }
+
+const NOTHING = { refusals: [], droppedAt: undefined }

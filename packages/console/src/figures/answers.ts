@@ -94,6 +94,8 @@ export interface ProcessFigures {
   readonly startedAt: number
   /** Time since its last report. It is left out after 10 s. */
   readonly ageMs: number
+  /** Whether it records its refusals for consoles, by a console or by `recordRefusals`. Absent for an earlier version. */
+  readonly recordsRefusals?: boolean
   readonly totals: Totals
   readonly perSecond: Totals
   readonly roundTrip: RoundTrip

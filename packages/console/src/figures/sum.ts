@@ -43,13 +43,14 @@ export class LiveSum {
     for (const [policy, waiting, permits] of figures.gauges) this.#gauges.add(policy, '', [waiting, permits])
     for (const row of figures.used) this.#used.add(...row)
     if (hasOthers(figures)) this.incomplete.push(`${figures.host} (pid ${figures.pid})`)
-    const { host, pid, startedAt, gauges, stores } = figures
+    const { host, pid, startedAt, records, gauges, stores } = figures
     this.processes.push({
       id: process.run,
       host,
       pid,
       startedAt,
       ageMs: process.ageMs,
+      ...(records !== undefined && { recordsRefusals: records === 1 }),
       totals: own.totals.read(),
       perSecond: roundedSum(own.perSecond),
       roundTrip: roundTripOf(own.durations),

@@ -86,8 +86,9 @@ export const IDENTITIES = [
         refusalsOf(parts.store, `${kind}=${value}`),
       ])
       const all = decided(limits)
-      const isBlocked = all.now.some(({ reason }) => reason === 'blocked' || reason === 'banned')
-      const networks = isBlocked ? await networksOf(parts, identity, blocks) : []
+      // A list that denies comes before blocks.
+      const mayBeBlocked = all.now.some(({ reason = '' }) => ['blocked', 'banned', 'denied'].includes(reason))
+      const networks = mayBeBlocked ? await networksOf(parts, identity, blocks) : []
       return { identity: { kind, value }, ...all, blocks, networks, ...refusals }
     },
   }),

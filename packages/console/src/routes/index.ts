@@ -2,6 +2,7 @@ import { ABOUT } from './about.js'
 import { BLOCKS } from './blocks.js'
 import { CHANGES } from './changes.js'
 import { FIGURES } from './figures.js'
+import { FIND } from './find.js'
 import { IDENTITIES } from './identity.js'
 import { LISTS } from './lists.js'
 import { OVERRIDES } from './overrides.js'
@@ -13,6 +14,7 @@ import { VERSIONS } from './versions.js'
 export const ROUTES: readonly Route[] = [
   ...ABOUT,
   ...IDENTITIES,
+  ...FIND,
   ...BLOCKS,
   ...LISTS,
   ...REFUSALS,

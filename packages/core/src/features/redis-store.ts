@@ -36,6 +36,7 @@ import { checkedListName } from './lists/given-list-entries.js'
 import { KeptList } from './lists/kept-list.js'
 import { storeOffenders } from './offenders/store-offenders.js'
 import { forget, type KeptState, kept } from './records/kept-state.js'
+import { kindsInRedis } from './records/kinds-in-redis.js'
 import type { assemble } from './redis-parts.js'
 
 /** See `redisStore`. */
@@ -130,6 +131,16 @@ export class RedisStore implements ManagedStore {
    */
   kept(identity: IdentityByKind): Promise<KeptState> {
     return kept(this.#parts, identity)
+  }
+
+  /**
+   * The kinds of identities in Redis, of up to 10,000 keys.
+   *
+   * @internal
+   * @throws SluiceError `STORE_UNAVAILABLE`
+   */
+  kinds(): Promise<readonly string[]> {
+    return kindsInRedis(this.#parts)
   }
 
   /**

@@ -12,11 +12,18 @@ export interface LastRefusal {
   readonly identities: readonly string[]
 }
 
+/** Refusals of the last 15 minutes, as far as they are kept. */
+export interface KeptRefusals {
+  readonly refusals: readonly LastRefusal[]
+  /** When the newest one was refused that is not kept: ms since 1970. Undefined if all are. */
+  readonly droppedAt: number | undefined
+}
+
 /** The last refusals of the processes that note theirs. */
 export interface LastRefusals {
   note(refusal: LastRefusal): void
   /** Those of all processes that are known, newest first. While it is called, other processes write theirs each second. */
-  read(): Promise<readonly LastRefusal[]>
+  read(): Promise<KeptRefusals>
 }
 
 /** The symbol of the part of a store that keeps the last refusals. */

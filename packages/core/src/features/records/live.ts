@@ -21,6 +21,8 @@ export interface LiveFigures {
   readonly pid: number
   /** Ms since 1970, by its own clock. */
   readonly startedAt: number
+  /** Whether it records its refusals for consoles. Absent in earlier versions. */
+  readonly records?: 0 | 1
   /** The time in ms in which the second number of a count came. */
   readonly overMs: number
   /** Each by its name: since the start, and of late. */
@@ -35,7 +37,10 @@ export interface LiveFigures {
 export const USED_BOUNDS: readonly number[] = SHARES
 
 /** The live figures of this process, as text. */
-export function liveText(snapshot: Snapshot, parts: Pick<LiveFigures, 'startedAt' | 'overMs' | 'counts'>): string {
+export function liveText(
+  snapshot: Snapshot,
+  parts: Pick<LiveFigures, 'startedAt' | 'records' | 'overMs' | 'counts'>,
+): string {
   const figures: LiveFigures = {
     host: hostname().slice(0, 64),
     pid: process.pid,
@@ -95,14 +100,16 @@ function isRows(value: unknown, max: number, ...tests: Test[]): boolean {
 
 function isLive(value: unknown): value is LiveFigures {
   if (typeof value !== 'object' || value === null) return false
-  const { form, host, pid, startedAt, overMs, counts, gauges, used, stores } = value as Partial<LiveFigures> & {
-    form?: unknown
-  }
+  const { form, host, pid, startedAt, records, overMs, counts, gauges, used, stores } =
+    value as Partial<LiveFigures> & {
+      form?: unknown
+    }
   return (
     form === FORM &&
     isText(host) &&
     isCount(pid) &&
     isTime(startedAt) &&
+    [undefined, 0, 1].includes(records) &&
     isTime(overMs) &&
     isRows(counts, MAX_COUNTS, isText, isCount, isCount) &&
     isRows(gauges, MAX_ROWS, isText, isCount, isCount) &&

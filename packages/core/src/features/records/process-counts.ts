@@ -10,6 +10,16 @@ let run: Run = { id: '', reports: 0 }
 let reporters = 0
 const away = { ms: 0, until: 0 }
 
+let recorders = 0
+
+/** Has the figures of this process say that it records its refusals, until the function that this returns is called. */
+export function sayRecording(): () => void {
+  recorders++
+  return () => {
+    recorders--
+  }
+}
+
 /** The counts of this process, and its run. */
 export function processCounts(): { readonly source: CountSource; readonly run: Run } {
   const counting = startCounting()
@@ -26,6 +36,7 @@ export function processCounts(): { readonly source: CountSource; readonly run: R
           liveText(snapshot, {
             startedAt,
             overMs,
+            records: recorders > 0 ? 1 : 0,
             counts: [...counts].map(([name, count]) => [name, count, Math.max(0, count - (before.get(name) ?? 0))]),
           }),
       }

@@ -1,4 +1,4 @@
-import type { LastRefusal, LastRefusals } from '../../store/last-refusals.js'
+import type { KeptRefusals, LastRefusal, LastRefusals } from '../../store/last-refusals.js'
 import { outsideRequests } from '../../util/outside-requests.js'
 
 /** Refusals that a process keeps. */
@@ -14,9 +14,9 @@ export interface SharedRefusals {
   open(): Promise<void>
   isOpen(): Promise<boolean>
   /** Replaces the refusals of this process. */
-  write(refusals: readonly LastRefusal[]): Promise<void>
-  /** Those of other processes. */
-  readOthers(): Promise<readonly LastRefusal[]>
+  write(kept: KeptRefusals): Promise<void>
+  /** Those of each other process. */
+  readOthers(): Promise<readonly KeptRefusals[]>
   /** When identities were forgotten, by a hash of each. */
   forgotten(): Promise<ReadonlyMap<string, number>>
   forget(identity: string): Promise<void>
@@ -28,6 +28,7 @@ export class RecentRefusals implements LastRefusals {
   readonly #shared: SharedRefusals | undefined
   /** In the order in which they came. */
   #kept: LastRefusal[] = []
+  #droppedAt: number | undefined
   #timer: NodeJS.Timeout | undefined
   #isWritten = true
   #isClosed = false
@@ -41,18 +42,25 @@ export class RecentRefusals implements LastRefusals {
     if (this.#isClosed) return
     this.#kept.push(refusal)
     // Shortened in large steps, as each takes as long as it is large.
-    if (this.#kept.length >= 2 * KEPT_REFUSALS) this.#kept = this.#kept.slice(-KEPT_REFUSALS)
+    if (this.#kept.length >= 2 * KEPT_REFUSALS) {
+      this.#droppedAt = this.#kept.at(-KEPT_REFUSALS - 1)?.at
+      this.#kept = this.#kept.slice(-KEPT_REFUSALS)
+    }
     this.#isWritten = false
     if (this.#shared) this.#timer ??= this.#later()
   }
 
-  async read(): Promise<readonly LastRefusal[]> {
+  async read(): Promise<KeptRefusals> {
     await this.#shared?.open()
-    const others = (await this.#shared?.readOthers()) ?? []
+    const processes = [this.#present(), ...((await this.#shared?.readOthers()) ?? [])]
     const gone = await this.#shared?.forgotten()
-    const all = [...this.#present(), ...others]
+    const all = processes.flatMap(({ refusals }) => refusals)
     const left = gone ? all.filter((refusal) => !this.#isForgotten(refusal, gone)) : all
-    return left.filter(isRecent).sort((one, other) => other.at - one.at)
+    const dropped = processes.flatMap(({ droppedAt }) => droppedAt ?? []).filter((at) => isRecent({ at }))
+    return {
+      refusals: left.filter(isRecent).sort((one, other) => other.at - one.at),
+      droppedAt: dropped.length > 0 ? Math.max(...dropped) : undefined,
+    }
   }
 
   /** Erases those of an identity: here at once, in other processes within a second. */
@@ -71,8 +79,9 @@ export class RecentRefusals implements LastRefusals {
     this.clear()
   }
 
-  #present(): readonly LastRefusal[] {
-    return this.#kept.slice(-KEPT_REFUSALS).filter(isRecent)
+  #present(): KeptRefusals {
+    const droppedAt = this.#kept.at(-KEPT_REFUSALS - 1)?.at ?? this.#droppedAt
+    return { refusals: this.#kept.slice(-KEPT_REFUSALS).filter(isRecent), droppedAt }
   }
 
   #later(): NodeJS.Timeout {
@@ -111,6 +120,6 @@ export class RecentRefusals implements LastRefusals {
   }
 }
 
-function isRecent({ at }: LastRefusal): boolean {
+function isRecent({ at }: Pick<LastRefusal, 'at'>): boolean {
   return at > Date.now() - REFUSALS_LIFE_MS
 }

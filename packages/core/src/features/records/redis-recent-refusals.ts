@@ -2,8 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { callKey } from '../../redis/scripts/run.js'
 import { scoresIn } from '../../redis/scripts/scores.js'
 import type { RedisBase } from '../../redis/slots/base.js'
-import type { LastRefusal } from '../../store/last-refusals.js'
+import type { KeptRefusals, LastRefusal } from '../../store/last-refusals.js'
 import { hashOf } from '../../util/hash.js'
+import { isRecord } from '../../util/is-record.js'
 import { REFUSALS_LIFE_MS, type SharedRefusals } from './recent-refusals.js'
 
 /** How long a reader is believed to read on, in ms. */
@@ -35,16 +36,16 @@ export class RedisRecentRefusals implements SharedRefusals {
     return (await this.#call('GET', 'open')) !== null
   }
 
-  async write(refusals: readonly LastRefusal[]): Promise<void> {
-    await this.#write(this.#process, refusals)
+  async write(kept: KeptRefusals): Promise<void> {
+    await this.#write(this.#process, kept)
     const now = Date.now()
     await this.#call('ZADD', 'processes', String(now), this.#process)
     await this.#expire('processes', now)
   }
 
-  async readOthers(): Promise<readonly LastRefusal[]> {
+  async readOthers(): Promise<readonly KeptRefusals[]> {
     const others = (await this.#processes()).filter((name) => name !== this.#process)
-    return (await Promise.all(others.map((name) => this.#read(name)))).flat()
+    return Promise.all(others.map((name) => this.#read(name)))
   }
 
   async forgotten(): Promise<ReadonlyMap<string, number>> {
@@ -59,9 +60,9 @@ export class RedisRecentRefusals implements SharedRefusals {
     await this.#call('ZADD', 'forgotten', String(now), hashOf(identity))
     await this.#expire('forgotten', now)
     for (const name of await this.#processes()) {
-      const refusals = await this.#read(name)
+      const { refusals, droppedAt } = await this.#read(name)
       const left = refusals.filter(({ identities }) => !identities.includes(identity))
-      if (left.length < refusals.length) await this.#write(name, left)
+      if (left.length < refusals.length) await this.#write(name, { refusals: left, droppedAt })
     }
   }
 
@@ -75,20 +76,24 @@ export class RedisRecentRefusals implements SharedRefusals {
     return Array.isArray(reply) ? reply.map(String).slice(-MAX_PROCESSES) : []
   }
 
-  async #read(name: string): Promise<readonly LastRefusal[]> {
+  async #read(name: string): Promise<KeptRefusals> {
     const text = await this.#call('GET', `refusals:${name}`)
     try {
       const read: unknown = JSON.parse(String(text))
-      return Array.isArray(read) ? read.filter(isRefusal) : []
+      return Array.isArray(read) ? keptIn(read) : NOTHING
     } catch {
       // Written by another version, or by anyone.
-      return []
+      return NOTHING
     }
   }
 
-  async #write(name: string, refusals: readonly LastRefusal[]): Promise<void> {
-    let text = JSON.stringify(refusals)
-    for (let from = 1; text.length > MAX_BYTES; from *= 2) text = JSON.stringify(refusals.slice(from))
+  async #write(name: string, { refusals, droppedAt }: KeptRefusals): Promise<void> {
+    const textFrom = (from: number) => {
+      const at = from > 0 ? refusals[from - 1]?.at : droppedAt
+      return JSON.stringify([...refusals.slice(from), ...(at === undefined ? [] : [{ droppedAt: at }])])
+    }
+    let text = textFrom(0)
+    for (let from = 1; text.length > MAX_BYTES; from *= 2) text = textFrom(Math.min(from, refusals.length))
     await this.#call('SET', `refusals:${name}`, text, 'PX', String(REFUSALS_LIFE_MS))
   }
 
@@ -103,12 +108,26 @@ export class RedisRecentRefusals implements SharedRefusals {
   }
 }
 
+const NOTHING: KeptRefusals = { refusals: [], droppedAt: undefined }
+
+/** Beside the refusals stands when the newest one was dropped. Earlier versions write only refusals, and read no more. */
+function keptIn(read: readonly unknown[]): KeptRefusals {
+  const droppedAt = read
+    .map((value) =>
+      isRecord(value) && Object.hasOwn(value, 'droppedAt') ? (value as KeptRefusals).droppedAt : undefined,
+    )
+    .find(isTime)
+  return { refusals: read.filter(isRefusal), droppedAt }
+}
+
+function isTime(value: unknown): value is number {
+  return Number.isInteger(value) && Number(value) < LATEST_MS
+}
+
 function isRefusal(value: unknown): value is LastRefusal {
   const { at, policy, limit = '', reason, path = '', identities } = (value ?? {}) as Partial<LastRefusal>
   const areTexts = [policy, limit, reason, path].every(isText)
-  return (
-    Number.isInteger(at) && Number(at) < LATEST_MS && areTexts && Array.isArray(identities) && identities.every(isText)
-  )
+  return isTime(at) && areTexts && Array.isArray(identities) && identities.every(isText)
 }
 
 function isText(value: unknown): boolean {

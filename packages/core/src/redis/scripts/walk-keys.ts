@@ -7,14 +7,35 @@ import { forgetScript, keptScript, type LuaScript } from './scripts.generated.js
 
 /** The remainders of key names that begin with `start`. A name may occur twice. */
 export async function restsOfKeys(connection: Connection, timeoutMs: number, start: string): Promise<string[]> {
-  const rests: string[] = []
+  return (await keysLike(connection, timeoutMs, start)).map((key) => key.slice(start.length))
+}
+
+/** Scans of a search that ends early: of a Redis with other keys, few of them are ours. */
+const MAX_SCANS = 100
+
+/**
+ * The key names that begin with `start`. A name may occur twice.
+ *
+ * @param max ends once there are as many, or after a hundred scans. All keys without it
+ */
+export async function keysLike(
+  connection: Connection,
+  timeoutMs: number,
+  start: string,
+  max = Number.POSITIVE_INFINITY,
+): Promise<string[]> {
+  const keys: string[] = []
+  let scans = 0
   await walk(connection, timeoutMs, keptScript, start, [], (reply) => {
     if (!Array.isArray(reply) || !Array.isArray(reply[1])) throw unreadable('expected a cursor and keys')
-    for (const key of reply[1]) rests.push(String(key).slice(start.length))
-    return reply[0]
+    for (const key of reply[1]) keys.push(String(key))
+    const isEnough = keys.length >= max || (max < Number.POSITIVE_INFINITY && ++scans >= MAX_SCANS)
+    return isEnough ? END : reply[0]
   })
-  return rests
+  return keys
 }
+
+const END = Buffer.from('0')
 
 /** Deletes the keys that begin with `start`; with a `member`, only that member of these keys. */
 export function forgetKeys(connection: Connection, timeoutMs: number, start: string, member: string): Promise<void> {
