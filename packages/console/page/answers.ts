@@ -105,15 +105,23 @@ export interface IdentityAnswer {
   readonly stored?: Readonly<Record<string, unknown>>
 }
 
-export interface WhyAnswer {
+/** The last refusals that are known. */
+export interface KnownRefusals {
+  readonly refusals: readonly LastRefusal[]
+  /** Before it, in ms since 1970, not all are. */
+  readonly knownSince?: number
+}
+
+export interface WhyAnswer extends KnownRefusals {
   readonly identity: { readonly kind: string; readonly value: string }
+  /** The bytes of a body above which it is refused, even where it is admitted. */
+  readonly maxBody?: number
   readonly now: readonly LimitsLeft[]
   readonly reported: readonly LimitsLeft[]
   readonly unknown: readonly LimitsLeft[]
   readonly blocks: readonly BlockEntry[]
   /** Blocks of networks that contain it. */
   readonly networks: readonly BlockEntry[]
-  readonly refusals: readonly LastRefusal[]
 }
 
 export interface PageOf<Entry> {

@@ -1,9 +1,9 @@
-import type { ComponentChildren } from 'preact'
+import { type ComponentChildren, Fragment } from 'preact'
 import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { About, PoliciesAnswer } from './answers.js'
 import { type Shell, ShellContext } from './context.js'
 import { figures } from './live/figures.js'
-import { useAsk } from './live/use-ask.js'
+import { useAsk, useAway } from './live/use-ask.js'
 import { Blocks } from './pages/blocks.js'
 import { Changes } from './pages/changes.js'
 import { Client } from './pages/client.js'
@@ -31,6 +31,7 @@ const PAGES = [
 
 export function App({ linkFailure }: { linkFailure?: string }) {
   const asked = useAsk<About>(linkFailure === undefined ? '/api/about' : undefined, undefined, ABOUT_EVERY_MS)
+  useAway(asked.reload)
   const failure = linkFailure ?? (asked.error && !asked.answer ? asked.error.message : undefined)
   if (failure !== undefined) return <Refusal sentence={failure} />
   if (!asked.answer) return <p class="empty">One moment.</p>
@@ -69,7 +70,8 @@ function Frame({ about, lost }: FrameProps) {
       policies,
       mayAct: about.operator.may === 'act',
       has: (route) => (document ? Object.hasOwn(document.paths, route) : true),
-      open: (next) => setDialog(next),
+      // Another one each time, also where the one before is only just closed.
+      open: (next) => setDialog(<Fragment key={DIALOGS.opened++}>{next}</Fragment>),
       close,
       say,
     }),
@@ -91,7 +93,8 @@ function Frame({ about, lost }: FrameProps) {
           <div class="top">
             <ClientSearch />
           </div>
-          <main>
+          <main class={lost || about.store.state === 'unavailable' ? 'old' : undefined}>
+            {!lost && <Outage store={about.store} />}
             {lost && (
               <Notice tone="bad">
                 {lost.text}{' '}
@@ -113,6 +116,24 @@ function Frame({ about, lost }: FrameProps) {
       </p>
       {dialog}
     </ShellContext.Provider>
+  )
+}
+
+/** Told once, above every page. What the page shows is of before. */
+function Outage({ store: { state, since, cause } }: { store: About['store'] }) {
+  if (state === 'available') return null
+  return (
+    <Notice tone="bad">
+      The store is away
+      {since !== undefined && (
+        <>
+          {' '}
+          since <Time at={since} />
+        </>
+      )}
+      : nothing can be read or changed, and what this page shows is of before. Each process decides by its option{' '}
+      <code>unavailable</code>; blocks and bans that it knows hold. {cause && <Text>Cause: {cause}.</Text>}
+    </Notice>
   )
 }
 
@@ -171,13 +192,13 @@ function PageAt({ place }: { place: Place }) {
     case 'client':
       return <Client identity={place.identity} />
     case 'policies':
-      return <Policies />
+      return <Policies query={place.query} />
     case 'offenders':
       return <Offenders />
     case 'blocks':
       return <Blocks />
     case 'lists':
-      return <Lists />
+      return <Lists query={place.query} />
     case 'changes':
       return <Changes />
     default:
@@ -193,3 +214,4 @@ function PageAt({ place }: { place: Place }) {
 }
 
 const FIRST = { isFirst: true }
+const DIALOGS = { opened: 0 }

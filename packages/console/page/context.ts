@@ -25,12 +25,17 @@ export function useShell(): Shell {
   return shell
 }
 
-/** What policies do with clients on a list, in words. */
-export function useListText(): (list: string) => string {
+/** What policies do with clients on a list. Empty where none of them uses it. */
+export function useListEffects(): (list: string) => readonly ('allow' | 'deny')[] {
   const { listEffects = {} } = useShell().about.features
+  return (list) => (Object.hasOwn(listEffects, list) && listEffects[list]) || []
+}
+
+/** The same with the name of the list, in words. */
+export function useListText(): (list: string) => string {
+  const effectsOf = useListEffects()
   return (list) => {
-    const effects = (Object.hasOwn(listEffects, list) && listEffects[list]) || []
-    const words = effects.map((effect) => (effect === 'allow' ? 'allows' : 'denies'))
+    const words = effectsOf(list).map((effect) => (effect === 'allow' ? 'allows' : 'denies'))
     return `${list}: ${words.join(' and ') || 'not used here'}`
   }
 }

@@ -1,17 +1,30 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Identity } from './answers.js'
 
+/** What a page shows first, such as a list: names that operators have given, never a client. */
+export type Query = Readonly<Record<string, string>>
+
 /** A page, and its client: that is in the state of the history, as identities stand in no address. */
 export interface Place {
   readonly page: string
+  readonly query: Query
   readonly identity: Identity | undefined
 }
 
 const MOVED = 'sluice-moved'
 
 function here(): Place {
-  const page = location.hash.replace(/^#\/?/, '') || 'overview'
-  return { page, identity: page === 'client' ? history.state?.identity : undefined }
+  const [page = '', query] = location.hash.replace(/^#\/?/, '').split('?', 2)
+  return {
+    page: page || 'overview',
+    query: Object.fromEntries(new URLSearchParams(query)),
+    identity: page === 'client' ? history.state?.identity : undefined,
+  }
+}
+
+/** The address of a page, for links. */
+export function addressOf(page: string, query: Query): string {
+  return `#/${page}?${new URLSearchParams(query)}`
 }
 
 /** Opens a page. */

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, Server } from 'node:http'
-import { byUser, createLimiter, redisStore, storeList } from '@sluice/core'
+import { byUser, createLimiter, redisStore, type Store, storeList } from '@sluice/core'
 import { policies, RedisDocuments } from '@sluice/policies'
 import { Redis } from 'ioredis'
-import { portOf, type StartApp } from '../../console/support.js'
+import { APPS, portOf, type StartApp } from '../../console/support.js'
 import type { RedisServer } from '../../support/redis-server.js'
 
 export interface ServedPage {
@@ -21,6 +21,19 @@ function operatorIn({ headers }: IncomingMessage): unknown {
   const [, name] = /\bwho=(\w+)/.exec(headers.cookie ?? '') ?? []
   if (name === 'ann') return { name: 'ann', may: 'act' }
   return name === 'bob' && { name: 'bob', may: 'read' }
+}
+
+/** A console of an operator who may act, in Koa. */
+export async function servedStore(store: Store, options: object): Promise<ServedPage> {
+  const server = await (APPS.Koa as StartApp)({ store, authorize: operatorIn, ...options } as never)
+  return {
+    url: `http://127.0.0.1:${portOf(server)}/sluice`,
+    server,
+    async close() {
+      server.closeAllConnections()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
 }
 
 /**

@@ -1,11 +1,12 @@
 import { useState } from 'preact/hooks'
-import type { Block, Identity, ListEntry, SavedOverride, WhyAnswer } from '../answers.js'
+import type { Block, Identity, LimitsLeft, ListEntry, SavedOverride, WhyAnswer } from '../answers.js'
 import { ask } from '../api.js'
-import { useListText, useShell } from '../context.js'
-import { stillRefusing } from '../pages/verdict.js'
+import { useListEffects, useListText, useShell } from '../context.js'
+import { isByLimit, stillRefusing } from '../pages/verdict.js'
 import { Text, Time, valueText, WhoText } from '../parts/basics.js'
 import { ActionDialog, Choice, TextField } from '../parts/dialog.js'
 import { KindField } from '../parts/kinds.js'
+import { type KnownWhy, Stays } from './stays.js'
 
 const DURATIONS = [
   ['10m', '10 minutes'],
@@ -42,7 +43,8 @@ export function BlockDialog({ identity }: { identity?: Identity }) {
       what={
         <p>
           Every process refuses {identity ? shownOf(identity) : 'it'}, within a second.
-          {!identity && ' A network of addresses is written 192.0.2.0/24.'}
+          {!identity && ' A network of addresses is written 192.0.2.0/24.'} Requests that are already admitted go on,
+          and a client on an allow list is let in all the same.
         </p>
       }
       submit="Block"
@@ -79,7 +81,8 @@ export function UnblockDialog({ block }: { block: Block }) {
       what={
         <p>
           <WhoText {...block} /> is let in again by {block.policy ? <Text>{block.policy}</Text> : 'every policy'}. Its
-          strikes and the rung that led here are forgotten. Other processes may refuse for another second.
+          strikes and the rung that led here are forgotten. Limits that are used up, deny lists, and blocks of its
+          network stay. Other processes may refuse for another second.
         </p>
       }
       submit="Unblock"
@@ -95,7 +98,8 @@ export function UnblockDialog({ block }: { block: Block }) {
 }
 
 /** Ends everything that refuses a client now: its blocks, its bans, and what it has used. */
-export function LetInDialog({ identity, blocks, isCounted, request }: LetInProps) {
+export function LetInDialog({ identity, known, isCounted, request }: LetInProps) {
+  const { blocks } = known.why
   return (
     <ActionDialog
       title="Let this client in"
@@ -111,10 +115,11 @@ export function LetInDialog({ identity, blocks, isCounted, request }: LetInProps
             ))}
             {isCounted && <li>forgets what it has used of every limit that its page shows.</li>}
           </ul>
-          <p>
-            Other processes may refuse for another second. Deny lists, and blocks of its network, stay: what still
-            refuses it is named afterwards.
-          </p>
+          <p>Other processes may refuse for another second. Afterwards, it is checked again.</p>
+          <Stays
+            of={known}
+            left={{ blocks: false, isLeft: (limits) => !isByLimit(limits) || isNeverAdmitted(limits) }}
+          />
         </>
       }
       submit="Let in now"
@@ -133,26 +138,39 @@ export function LetInDialog({ identity, blocks, isCounted, request }: LetInProps
   )
 }
 
+/** A reset gives units back: a cost above the limit does not fit then, either. */
+const isNeverAdmitted = ({ reason }: LimitsLeft): boolean => reason === 'impossible'
+
 interface LetInProps {
   readonly identity: Identity
-  readonly blocks: readonly Block[]
+  readonly known: KnownWhy
   /** Whether a limit that the page shows counts it. */
   readonly isCounted: boolean
   readonly request: object
 }
 
-export function ResetDialog({ identity, limiters }: { identity: Identity; limiters: readonly string[] }) {
+interface ResetProps {
+  readonly identity: Identity
+  readonly known: KnownWhy
+  readonly limiters: readonly string[]
+}
+
+export function ResetDialog({ identity, known, limiters }: ResetProps) {
   const { about } = useShell()
   const [limiter, setLimiter] = useState(EVERY)
   const [search, setSearch] = useState(false)
+  const isReset = (limits: LimitsLeft) => isByLimit(limits) && (limiter === EVERY || limiter === limits.limiter)
   return (
     <ActionDialog
       title="Reset what it has used"
       what={
-        <p>
-          {shownOf(identity)} has all units of {limiter === EVERY ? 'these limits' : <Text>{limiter}</Text>} again.
-          Blocks, bans and rungs stay.
-        </p>
+        <>
+          <p>
+            {shownOf(identity)} has all units of {limiter === EVERY ? 'these limits' : <Text>{limiter}</Text>} again.
+            Blocks, bans, rungs and deny lists stay.
+          </p>
+          <Stays of={known} left={{ isLeft: (limits) => !isReset(limits) || isNeverAdmitted(limits) }} />
+        </>
       }
       submit="Reset"
       run={async () => {
@@ -191,7 +209,7 @@ export function ForgetDialog({ identity }: { identity: Identity }) {
         <p>
           Everything that the store holds of {shownOf(identity)} is erased: counts, blocks, bans, strikes, list entries,
           its last refusals, and its name in the log of changes. <strong>Nothing brings it back</strong>, and it is not
-          refused by any of them.
+          refused by any of them. Overrides, lists in files and in code, and blocks of its network stay.
         </p>
       }
       submit="Forget"
@@ -207,9 +225,20 @@ export function ForgetDialog({ identity }: { identity: Identity }) {
   )
 }
 
+/** What a list does with a client that is on it. */
+function effectText(effects: readonly ('allow' | 'deny')[]): string {
+  if (effects.length === 2) return 'Some policies let in who is on it, others refuse it.'
+  if (effects[0] === 'allow') {
+    return 'Policies that use the list let it in, also where a block, a ban or a limit would refuse it.'
+  }
+  if (effects[0] === 'deny') return 'Policies that use the list refuse it. Resets and unblocking do not undo that.'
+  return 'No policy that this console was given uses the list.'
+}
+
 /** Adds to a list: a client and a list are asked for where none is given. */
 export function ListDialog({ identity, list }: { identity?: Identity; list?: string }) {
   const { lists } = useShell().about.features
+  const effectsOf = useListEffects()
   const listText = useListText()
   const [given, setGiven] = useState<Identity>(identity ?? { kind: 'ip', value: '' })
   const [name, setName] = useState(list ?? lists[0] ?? '')
@@ -220,8 +249,8 @@ export function ListDialog({ identity, list }: { identity?: Identity; list?: str
       title="Add to a list"
       what={
         <p>
-          {identity ? shownOf(identity) : 'A client'} is on the list <Text>{name}</Text> in every process. Policies that
-          use the list let it in, or refuse it.
+          {identity ? shownOf(identity) : 'A client'} is on the list <Text>{name}</Text> in every process.{' '}
+          {effectText(effectsOf(name))}
         </p>
       }
       submit="Add"

@@ -2,9 +2,11 @@ import { useEffect, useState } from 'preact/hooks'
 import type { Identity, Limit, LimitsLeft, OverridePlan } from '../answers.js'
 import { ask, Refused, sentence } from '../api.js'
 import { useShell } from '../context.js'
+import { isByLimit } from '../pages/verdict.js'
 import { Notice, Text, Time, valueText, WhoText } from '../parts/basics.js'
 import { ActionDialog, Choice, TextField } from '../parts/dialog.js'
 import { duration, isBucket, limitText } from '../parts/format.js'
+import { type KnownWhy, Stays } from './stays.js'
 
 /** A limit of a document that an override can change. */
 interface Place {
@@ -29,8 +31,15 @@ function usePlaces(kind: string): readonly Place[] {
   )
 }
 
+interface OverrideProps {
+  readonly identity: Identity
+  /** What refuses it now. */
+  readonly full: readonly LimitsLeft[]
+  readonly known: KnownWhy
+}
+
 /** Changes a limit of one client until a date. The plan stands in the dialog, before anything is changed. */
-export function OverrideDialog({ identity, full }: { identity: Identity; full: readonly LimitsLeft[] }) {
+export function OverrideDialog({ identity, full, known }: OverrideProps) {
   const places = usePlaces(identity.kind)
   const isFull = (each: Place) => full.some(({ limiter, policy }) => limiter === each.limiter && policy === each.policy)
   const [index, setIndex] = useState(() => Math.max(places.findIndex(isFull), 0))
@@ -85,11 +94,16 @@ export function OverrideDialog({ identity, full }: { identity: Identity; full: r
           <TextField label="Until" type="datetime-local" value={until} set={setUntil} />
           <TextField label="Reason" value={reason} set={setReason} />
           <Plan plan={plan} failure={failure} />
+          <Stays of={known} left={{ isLeft: (limits) => !isOf(place, limits) }} />
         </>
       )}
     </ActionDialog>
   )
 }
+
+/** Whether a raised limit is what refuses. */
+const isOf = (place: Place, limits: LimitsLeft): boolean =>
+  isByLimit(limits) && limits.limiter === place.limiter && limits.policy === place.policy
 
 const nameOf = ({ limiter, policy, limit }: Place) => `${limiter} › ${limit.name ?? policy}: ${limitText(limit)}`
 

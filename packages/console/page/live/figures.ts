@@ -1,10 +1,14 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { FiguresAnswer, HistoryAnswer, StreamMessage } from '../../src/figures/answers.js'
 import { ask, Refused, send } from '../api.js'
+import { tellAway } from './use-ask.js'
 
 /** Points of the live curve: five minutes of seconds. */
 const MAX_POINTS = 300
+const SPAN_MS = MAX_POINTS * 1000
 const POLL_MS = 5000
+/** Without figures for as long, as while the page was not seen, there is a gap. */
+const GAP_MS = 15_000
 const MINUTE_MS = 60_000
 /** Without a line for this long, the stream is lost. */
 const SILENCE_MS = 30_000
@@ -16,6 +20,8 @@ export interface Point {
   readonly at: number
   readonly decisions: number
   readonly refused: number
+  /** Would be refused; not enforced. */
+  readonly reported: number
   readonly alone: number
 }
 
@@ -55,25 +61,27 @@ class LiveFigures {
     return () => this.#listeners.delete(listener)
   }
 
-  /** The last five minutes, before the first point of its own: by the minute, as these are kept. */
-  async #begin(): Promise<void> {
+  /** The last five minutes by the minute, as these are kept, where there are no points of its own. */
+  async #fill(): Promise<void> {
     const to = Date.now()
-    const body = { from: to - MAX_POINTS * 1000, to, step: 'minute' }
+    const body = { from: to - SPAN_MS, to, step: 'minute' }
     const past = await ask<HistoryAnswer>('/api/figures/history', body).catch(() => undefined)
     if (!past) return
     const minutes = past.at.flatMap((at, i): Point[] => {
       if (past.processes[i] === 0 || at + MINUTE_MS > past.now) return []
+      const isSeen = this.live.points.some((point) => point.at >= at && point.at < at + MINUTE_MS)
       const perSecond = (column: readonly number[]) => (column[i] ?? 0) / 60
-      const { decisions, refused, alone } = past
-      return [{ at, decisions: perSecond(decisions), refused: perSecond(refused), alone: perSecond(alone) }]
+      const refused = perSecond(past.refused)
+      const reported = perSecond(past.reported)
+      return isSeen
+        ? []
+        : [{ at, decisions: perSecond(past.decisions), refused, reported, alone: perSecond(past.alone) }]
     })
-    const first = this.live.points[0]?.at ?? Number.POSITIVE_INFINITY
-    this.#set({ points: [...minutes.filter(({ at }) => at < first), ...this.live.points] })
+    this.#set({ points: [...minutes, ...this.live.points].sort((one, other) => one.at - other.at) })
   }
 
   /** Begins, unless it has. */
   start(): void {
-    void this.#begin()
     const follow = () => {
       if (document.hidden) this.#ending?.abort()
       else if (!this.#ending || this.#ending.signal.aborted) void this.#run()
@@ -133,8 +141,11 @@ class LiveFigures {
   #show(latest: FiguresAnswer): void {
     const { perSecond } = latest.sum
     const point = { at: latest.at, ...perSecond }
-    const points = [...this.live.points.filter(({ at }) => at < latest.at), point].slice(-MAX_POINTS)
+    const before = this.live.points.filter(({ at }) => at < latest.at && at > latest.at - SPAN_MS - MINUTE_MS)
+    const isGap = latest.at - (before.at(-1)?.at ?? 0) > GAP_MS
+    const points = [...before, point].slice(-MAX_POINTS)
     this.#set({ latest, points, roundTrip: this.#roundTrip(latest), problem: undefined })
+    if (isGap) void this.#fill()
   }
 
   /** By what was measured since a minute ago: processes count from their beginning. */
@@ -151,6 +162,7 @@ class LiveFigures {
   }
 
   #fail(detail: string): void {
+    if (!this.live.problem) tellAway()
     this.#set({ problem: { detail, since: this.live.problem?.since ?? Date.now() } })
   }
 

@@ -2,6 +2,22 @@ import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { ask, Refused } from '../api.js'
 
 const CHANGED = 'sluice-changed'
+const AWAY = 'sluice-away'
+
+/** Has the page ask how the store is: it has failed somewhere. */
+export function tellAway(): void {
+  dispatchEvent(new Event(AWAY))
+}
+
+/** Calls `listener` where the store has failed somewhere. */
+export function useAway(listener: () => void): void {
+  useEffect(() => {
+    addEventListener(AWAY, listener)
+    return () => removeEventListener(AWAY, listener)
+  }, [listener])
+}
+
+const OUTAGE = 503
 
 /** Has every part of the page ask again: something was changed. */
 export function tellChanged(): void {
@@ -11,6 +27,8 @@ export function tellChanged(): void {
 export interface Asked<Answer> {
   /** The last answer, which may be older than `failedAt`. */
   readonly answer: Answer | undefined
+  /** When the answer came, in ms since 1970. */
+  readonly answeredAt: number | undefined
   readonly error: Refused | undefined
   /** Since when there is no answer, in ms since 1970. */
   readonly failedAt: number | undefined
@@ -36,12 +54,14 @@ export function useAsk<Answer>(path: string | undefined, body?: object, everyMs?
     if (path === undefined) return
     const ending = new AbortController()
     ask<Answer>(path, bodyNow.current, ending.signal).then(
-      (answer) => setState({ of, answer, error: undefined, failedAt: undefined }),
+      (answer) => setState({ of, answer, answeredAt: Date.now(), error: undefined, failedAt: undefined }),
       (error: unknown) => {
         if (ending.signal.aborted) return
+        if (error instanceof Refused && error.status === OUTAGE) tellAway()
         setState((before) => ({
           of,
           answer: before.of === of ? before.answer : undefined,
+          answeredAt: before.of === of ? before.answeredAt : undefined,
           error: error instanceof Refused ? error : new Refused(0, 'This page failed; reload it.'),
           failedAt: before.of === of ? (before.failedAt ?? Date.now()) : Date.now(),
         }))
@@ -62,7 +82,7 @@ export function useAsk<Answer>(path: string | undefined, body?: object, everyMs?
   return state.of === of ? { ...state, reload } : { ...EMPTY, reload }
 }
 
-const EMPTY = { answer: undefined, error: undefined, failedAt: undefined }
+const EMPTY = { answer: undefined, answeredAt: undefined, error: undefined, failedAt: undefined }
 
 /** Pages of entries, one below the other. */
 export function usePages<Entry>(path: string | undefined, body: object) {

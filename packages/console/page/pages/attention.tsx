@@ -1,8 +1,9 @@
 import type { ComponentChildren } from 'preact'
 import type { FiguresAnswer } from '../../src/figures/answers.js'
 import type { About, PoliciesAnswer, Refusal } from '../answers.js'
-import { Text, Time, WhoOf } from '../parts/basics.js'
+import { Text, WhoOf } from '../parts/basics.js'
 import { rate, share, whole } from '../parts/format.js'
+import { withoutRecords } from '../parts/refusals.js'
 
 /** Refusals of one client among the last ones that are worth a look, and their share. */
 const MANY_REFUSALS = 20
@@ -26,32 +27,12 @@ interface Known {
 }
 
 export function attentionOf({ about, policies, figures, refusals }: Known): readonly Attention[] {
-  return [...ofStore(about), ...ofFigures(figures), ...ofDocuments(policies), ...ofRefusals(refusals ?? [])]
+  return [...ofFigures(about, figures), ...ofDocuments(policies), ...ofRefusals(refusals ?? [])]
 }
 
-function* ofStore({ store }: About): Generator<Attention> {
-  if (store.state === 'available') return
-  yield {
-    key: 'store',
-    tone: 'bad',
-    text: (
-      <>
-        The store is away
-        {store.since !== undefined && (
-          <>
-            {' '}
-            since <Time at={store.since} />
-          </>
-        )}
-        . Each process decides by its option <code>unavailable</code>; blocks and bans that it knows hold.{' '}
-        {store.cause && <Text>Cause: {store.cause}.</Text>}
-      </>
-    ),
-  }
-}
-
-function* ofFigures(figures: FiguresAnswer | undefined): Generator<Attention> {
-  if (!figures) return
+function* ofFigures({ store }: About, figures: FiguresAnswer | undefined): Generator<Attention> {
+  // Of before an outage, which stands above every page.
+  if (!figures || store.state === 'unavailable') return
   const { away, perSecond } = figures.sum
   if (away > 0)
     yield {
@@ -69,6 +50,18 @@ function* ofFigures(figures: FiguresAnswer | undefined): Generator<Attention> {
   const refused = perSecond.refused / Math.max(perSecond.decisions, 1)
   if (perSecond.decisions >= ENOUGH_DECISIONS && refused > HIGH_SHARE) {
     yield { key: 'share', tone: 'warn', text: `${share(refused)} of the decisions of the last second are refusals.` }
+  }
+  const silent = withoutRecords(figures)
+  if (silent.length > 0) {
+    yield {
+      key: 'records',
+      tone: 'plain',
+      text: (
+        <>
+          Refusals of {silent.join(', ')} are not recorded: call <code>recordRefusals(store)</code> there.
+        </>
+      ),
+    }
   }
   for (const note of figures.notes) yield { key: note, tone: 'plain', text: note }
 }

@@ -1,6 +1,7 @@
 import { useState } from 'preact/hooks'
 import { BlockDialog, ForgetDialog, LetInDialog, ListDialog, ResetDialog, UnlistDialog } from '../actions/actions.js'
 import { OverrideDialog } from '../actions/override.js'
+import type { KnownWhy } from '../actions/stays.js'
 import type { Identity, IdentityAnswer, LimitLeft, LimitsLeft, WhyAnswer } from '../answers.js'
 import { useListText, useShell } from '../context.js'
 import { useAsk } from '../live/use-ask.js'
@@ -9,7 +10,8 @@ import { BlockTable } from '../parts/blocks.js'
 import { ClientSearch } from '../parts/client-search.js'
 import { TextField } from '../parts/dialog.js'
 import { counted, duration, limitText, whole } from '../parts/format.js'
-import { NOT_RECORDED, RefusalTable } from '../parts/refusals.js'
+import { RefusalLine } from '../parts/refusal-line.js'
+import { NotRecorded, RefusalTable } from '../parts/refusals.js'
 import { Table } from '../parts/table.js'
 import { nameOf, type Request, Verdict } from './verdict.js'
 
@@ -21,7 +23,7 @@ export function Client({ identity }: { identity: Identity | undefined }) {
     <>
       <PageHead
         title="Client"
-        about="A client is found by its kind and value, such as ip 192.0.2.7. The value stands in no address and no log."
+        about="A client is found by an address, a network, an API key, an account or whatever limits count. The value stands in no address and no log."
       />
       <ClientSearch isLarge />
     </>
@@ -33,14 +35,15 @@ function Found({ identity }: { identity: Identity }) {
   const why = useAsk<WhyAnswer>('/api/why', { identity, ...request }, EVERY_MS)
   const state = useAsk<IdentityAnswer>('/api/identity', { identity, ...request }, EVERY_MS)
   const { answer } = state
+  const known = why.answer && { why: why.answer, at: why.answeredAt ?? Date.now() }
   const shown = answer?.identity ?? { kind: identity.kind, value: valueText(identity) }
   return (
     <>
       <PageHead title={<WhoText {...shown} isWhole />}>
-        {answer && <Actions {...{ identity, answer, request }} />}
+        {answer && known && <Actions {...{ identity, answer, known, request }} />}
       </PageHead>
       <Failure of={why.error ? why : state} />
-      {why.answer && answer && <Verdict {...{ answer, request, setRequest }} why={why.answer} />}
+      {known && answer && <Verdict {...{ ...known, answer, request, setRequest }} isOld={why.error !== undefined} />}
       <LimitSection {...{ answer, request, setRequest }} hasFailed={state.error !== undefined} />
       {answer && answer.blocks.length > 0 && (
         <Section title="Blocks and bans">
@@ -49,10 +52,11 @@ function Found({ identity }: { identity: Identity }) {
       )}
       {answer && answer.lists.length > 0 && <Lists identity={shown} lists={answer.lists} />}
       <Section title="Last refusals" aside={<span class="muted">of the last 15 minutes</span>}>
+        {known && <RefusalLine of={known.why} now={known.at} />}
         <RefusalTable
           name="Last refusals"
           refusals={why.answer?.refusals ?? (why.error ? [] : undefined)}
-          empty={why.error ? 'They are not known.' : NOT_RECORDED}
+          empty={why.error ? 'They are not known.' : <NotRecorded isOfOne />}
           isOfOne
         />
       </Section>
@@ -64,16 +68,17 @@ function Found({ identity }: { identity: Identity }) {
 interface ActionsProps {
   readonly identity: Identity
   readonly answer: IdentityAnswer
+  readonly known: KnownWhy
   readonly request: Request
 }
 
-function Actions({ identity, answer, request }: ActionsProps) {
+function Actions({ identity, answer, known, request }: ActionsProps) {
   const { mayAct, open, about, has } = useShell()
   if (!mayAct) return null
   const { blocks, limits } = answer
   const limiters = [...new Set(limits.map(({ limiter }) => limiter))]
-  const full = limits.filter(({ allowed }) => allowed === false)
-  const isRefused = blocks.length > 0 || full.length > 0
+  const full = known.why.now
+  const isRefused = blocks.length > 0 || known.why.now.length > 0
   const isCounted = limits.some(({ limits: all = [], allowed }) => all.length > 0 || allowed === false)
   return (
     <>
@@ -81,17 +86,17 @@ function Actions({ identity, answer, request }: ActionsProps) {
         <button
           type="button"
           class="primary"
-          onClick={() => open(<LetInDialog {...{ identity, blocks, isCounted, request }} />)}
+          onClick={() => open(<LetInDialog {...{ identity, known, isCounted, request }} />)}
         >
           Let in now
         </button>
       )}
       {has('/api/override') && (
-        <button type="button" onClick={() => open(<OverrideDialog {...{ identity, full }} />)}>
+        <button type="button" onClick={() => open(<OverrideDialog {...{ identity, full, known }} />)}>
           Raise a limit
         </button>
       )}
-      <button type="button" onClick={() => open(<ResetDialog {...{ identity, limiters }} />)}>
+      <button type="button" onClick={() => open(<ResetDialog {...{ identity, known, limiters }} />)}>
         Reset
       </button>
       {about.features.lists.length > 0 && (

@@ -6,13 +6,14 @@ import { usePages } from '../live/use-ask.js'
 import { Failure, Notice, PageHead, Text, Time, Who } from '../parts/basics.js'
 import { Choice } from '../parts/dialog.js'
 import { More, Table } from '../parts/table.js'
+import type { Query } from '../router.js'
 
-export function Lists() {
+export function Lists({ query }: { query: Query }) {
   const { mayAct, open, about } = useShell()
   const { lists } = about.features
   const listText = useListText()
   const [chosen, setList] = useState<string>()
-  const list = chosen ?? lists[0]
+  const list = chosen ?? lists.find((name) => name === query.list) ?? lists[0]
   const found = usePages<ListEntry>(list === undefined ? undefined : '/api/list', { list })
   return (
     <>

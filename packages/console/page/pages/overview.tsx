@@ -7,7 +7,7 @@ import { useAsk } from '../live/use-ask.js'
 import { Failure, Notice, PageHead, Section } from '../parts/basics.js'
 import { Chart } from '../parts/chart.js'
 import { rate, share, whole } from '../parts/format.js'
-import { NOT_RECORDED, RefusalTable } from '../parts/refusals.js'
+import { NotRecorded, RefusalTable } from '../parts/refusals.js'
 import { StoreChip } from '../parts/store.js'
 import { type Attention, attentionOf } from './attention.js'
 import { Traffic } from './traffic.js'
@@ -42,7 +42,7 @@ export function Overview() {
           name="Last refusals"
           refusals={refusals.answer?.refusals ?? (refusals.error ? [] : undefined)}
           max={SHOWN_REFUSALS}
-          empty={refusals.error ? 'The last refusals are not known.' : NOT_RECORDED}
+          empty={refusals.error ? 'The last refusals are not known.' : <NotRecorded />}
         />
       </Section>
     </>
@@ -149,6 +149,7 @@ function Ranges({ range, set }: { range: Range; set(range: Range): void }) {
 }
 
 function LiveCurves({ live: { points, problem, latest } }: { live: Live }) {
+  const hasReported = (latest?.sum.totals.reported ?? 0) > 0
   const curves = useMemo(
     () => [
       curve(
@@ -168,8 +169,12 @@ function LiveCurves({ live: { points, problem, latest } }: { live: Live }) {
         '--curve-3',
         points.map((point) => point.alone),
       ),
+      ...reportedCurve(
+        points.map((point) => point.reported),
+        hasReported,
+      ),
     ],
-    [points],
+    [points, hasReported],
   )
   const at = useMemo(() => points.map((point) => point.at), [points])
   if (points.length === 0 && !problem) return <p class="empty">Waiting for the first figures.</p>
@@ -183,6 +188,10 @@ const curve = (name: string, colour: string, values: readonly (number | null)[],
   values,
   isFilled,
 })
+
+/** Refusals that are not enforced, where there are any. */
+const reportedCurve = (values: readonly (number | null)[], isAny = values.some((value) => (value ?? 0) > 0)) =>
+  isAny ? [curve('would be refused', '--curve-4', values)] : []
 
 /** The figures of a span, with a line for each change in it. */
 export function PastCurves({ range }: { range: { readonly step: 'minute' | 'hour'; readonly ms: number } }) {
@@ -217,7 +226,7 @@ export function PastCurves({ range }: { range: { readonly step: 'minute' | 'hour
 }
 
 /** Steps without a process have no figures, which is not the same as no decision. */
-function pastCurves({ step, at, now, processes, decisions, refused, alone }: HistoryAnswer) {
+function pastCurves({ step, at, now, processes, decisions, refused, reported, alone }: HistoryAnswer) {
   const stepMs = step === 'minute' ? MINUTE_MS : 60 * MINUTE_MS
   // A step that is not over would look like a fall.
   const isKnown = (i: number) => processes[i] !== 0 && (at[i] ?? 0) + stepMs <= now
@@ -226,5 +235,6 @@ function pastCurves({ step, at, now, processes, decisions, refused, alone }: His
     curve(`decisions a ${step}`, '--curve-1', known(decisions), true),
     curve('refused', '--curve-2', known(refused), true),
     curve('decided alone', '--curve-3', known(alone)),
+    ...reportedCurve(known(reported)),
   ]
 }

@@ -7,9 +7,10 @@ import { useAsk, usePages } from '../live/use-ask.js'
 import { Failure, Notice, PageHead, Section, Text, Time, Who } from '../parts/basics.js'
 import { limitText, share, whole } from '../parts/format.js'
 import { More, Table } from '../parts/table.js'
+import type { Query } from '../router.js'
 import { Bar } from './client.js'
 
-export function Policies() {
+export function Policies({ query }: { query: Query }) {
   const { latest } = useFigures()
   const policies = useAsk<PoliciesAnswer>('/api/policies', undefined, 10_000)
   const { answer } = policies
@@ -30,6 +31,7 @@ export function Policies() {
         <Section title="Limiters">
           <LimitTable
             name="Limiters"
+            query={query}
             limits={answer.limiters.flatMap(({ name, limits, kinds }) =>
               rowsOf(name, name, limits, used).map((row) => ({ ...row, kinds })),
             )}
@@ -37,7 +39,7 @@ export function Policies() {
         </Section>
       )}
       {answer?.documents.map((document) => (
-        <Document key={document.limiter} document={document} used={used} />
+        <Document key={document.limiter} {...{ document, used, query }} />
       ))}
       {latest && !isPending && <UsedSection used={used} />}
     </>
@@ -45,6 +47,8 @@ export function Policies() {
 }
 
 interface LimitRow {
+  readonly limiter: string
+  /** Its name, and that of a tier after a point. */
   readonly policy: string
   readonly limit: Limit
   readonly used: UsedRow | undefined
@@ -59,11 +63,24 @@ function rowsOf(policy: string, limiter: string, limits: readonly Limit[], used:
   )
   return limits.map((limit) => {
     const names = [limit.name, `${policy}-${limit.name}`, ...(limits.length === 1 ? [policy, limiter] : [])]
-    return { policy, limit, used: own.find((row) => names.includes(row.limit)) }
+    return { limiter, policy, limit, used: own.find((row) => names.includes(row.limit)) }
   })
 }
 
-function LimitTable({ name, limits }: { name: string; limits: readonly LimitRow[] }) {
+/** Whether a link to a limiter, or to a policy of a document or one of its tiers, leads to a row. */
+function isMeant({ limiter, policy, tier }: Query, row: LimitRow): boolean {
+  if (limiter !== row.limiter || policy === undefined) return limiter === row.limiter
+  if (tier !== undefined) return row.policy === `${policy}.${tier}`
+  return row.policy === policy || row.policy.startsWith(`${policy}.`)
+}
+
+interface LimitTableProps {
+  readonly name: string
+  readonly limits: readonly LimitRow[]
+  readonly query: Query
+}
+
+function LimitTable({ name, limits, query }: LimitTableProps) {
   const numbered = limits.map((row, i) => ({ ...row, i }))
   const isUsed = limits.some(({ used }) => used)
   return (
@@ -72,6 +89,7 @@ function LimitTable({ name, limits }: { name: string; limits: readonly LimitRow[
       rows={numbered}
       empty="It has no limits."
       keyOf={({ i }) => i}
+      isMarked={(row) => isMeant(query, row)}
       columns={[
         { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text> },
         { title: 'Limit', show: ({ limit }) => limitText(limit) },
@@ -123,7 +141,13 @@ function UsedSection({ used }: { used: readonly UsedRow[] }) {
   )
 }
 
-function Document({ document, used }: { document: PolicyDocument; used: readonly UsedRow[] }) {
+interface DocumentProps {
+  readonly document: PolicyDocument
+  readonly used: readonly UsedRow[]
+  readonly query: Query
+}
+
+function Document({ document, used, query }: DocumentProps) {
   const { limiter, version, error, policies } = document
   const { has } = useShell()
   return (
@@ -142,6 +166,7 @@ function Document({ document, used }: { document: PolicyDocument; used: readonly
       )}
       <LimitTable
         name={`Limits of ${limiter}`}
+        query={query}
         limits={policies.flatMap(({ name, limits }) => rowsOf(name, limiter, limits, used))}
       />
       {has('/api/overrides') && <Overrides limiter={limiter} />}

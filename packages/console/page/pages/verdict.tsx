@@ -3,9 +3,10 @@ import type { Identity, IdentityAnswer, LimitsLeft, WhyAnswer } from '../answers
 import { useShell } from '../context.js'
 import { Notice, Text, Time, Who } from '../parts/basics.js'
 import { TextField } from '../parts/dialog.js'
-import { duration, limitText, whole } from '../parts/format.js'
+import { limitText, whole } from '../parts/format.js'
 import { identityFrom } from '../parts/kinds.js'
 import { reasonText } from '../parts/refusals.js'
+import { addressOf } from '../router.js'
 
 /** What is known of the request besides the client. */
 export interface Request {
@@ -17,26 +18,44 @@ export interface Request {
 
 interface VerdictProps {
   readonly why: WhyAnswer
+  /** When `why` came, in ms since 1970. */
+  readonly at: number
+  /** Whether it could not be asked again. */
+  readonly isOld: boolean
   readonly answer: IdentityAnswer
   readonly request: Request
   setRequest(request: Request): void
 }
 
 /** The answer to the question that brought the operator here. */
-export function Verdict({ why, answer, request, setRequest }: VerdictProps) {
+export function Verdict({ why, at, isOld, answer, request, setRequest }: VerdictProps) {
   const { now, reported, unknown } = why
   return (
-    <>
-      {now.length > 0 && <RefusedNow {...why} />}
+    <div class={isOld ? 'verdict old' : 'verdict'}>
+      {isOld && (
+        <p>
+          As of <Time at={at} />:
+        </p>
+      )}
+      {now.length > 0 && (
+        <Notice tone="bad">
+          <strong>It is refused now.</strong>
+          <Refusing {...{ why, at }} />
+        </Notice>
+      )}
       {reported.length > 0 && (
         <Notice tone="warn">
           <strong>Would be refused; not enforced.</strong> These only report, and admit it:
-          <Reasons of={reported} />
+          <ul>
+            {reported.map((limits) => (
+              <Reason key={nameOf(limits)} {...{ limits, at }} />
+            ))}
+          </ul>
         </Notice>
       )}
       {unknown.length > 0 && <NotKnown {...{ unknown, request, setRequest }} />}
-      {now.length === 0 && unknown.length === 0 && <Admitted isKnown={isKnown(why, answer)} />}
-    </>
+      {now.length === 0 && unknown.length === 0 && <Admitted isKnown={isKnown(why, answer)} maxBody={why.maxBody} />}
+    </div>
   )
 }
 
@@ -46,85 +65,119 @@ function isKnown({ blocks, refusals, reported }: WhyAnswer, { limits, lists }: I
   return [blocks, refusals, reported, lists].some((all) => all.length > 0) || limits.some(isUsed)
 }
 
-function Admitted({ isKnown }: { isKnown: boolean }) {
-  if (isKnown) return <Notice tone="good">A request would be admitted now by every limiter that is shown.</Notice>
+function Admitted({ isKnown, maxBody }: { isKnown: boolean; maxBody: number | undefined }) {
+  const body = maxBody === undefined ? '' : `, with a body of up to ${whole(maxBody)} bytes`
+  if (isKnown) return <Notice tone="good">A request would be admitted now by every limiter that is shown{body}.</Notice>
   return (
     <Notice>
       <strong>Nothing is known of this client.</strong> No limit that is shown has counted it, and no block, list or
-      refusal names it. A request would be admitted now.
+      refusal names it. A request would be admitted now{body}.
     </Notice>
   )
 }
 
-/** A link to what refuses. */
-const linkTo = (page: string, text: string) => (
-  <a href={`#/${page}`}>
-    <Text>{text}</Text>
-  </a>
-)
-
-/** Where a list can be changed. */
-function ListText({ name }: { name: string }) {
-  const isHere = useShell().about.features.lists.includes(name)
-  return isHere ? (
-    linkTo('lists', name)
-  ) : (
-    <>
-      <Text>{name}</Text>, which is in code or in a file
-    </>
-  )
+/** What refuses a client, as far as an action would leave it. */
+export interface Left {
+  readonly blocks?: boolean
+  isLeft?(limits: LimitsLeft): boolean
 }
 
-function RefusedNow({ now, blocks, networks }: WhyAnswer) {
-  return (
-    <Notice tone="bad">
-      <strong>It is refused now.</strong>
-      <ul>
-        {blocks.map(({ policy, reason, until, ban }) => (
-          <li key={`block ${policy}`}>
-            {ban ? `Banned after ${whole(ban.strikes)} strikes` : 'Blocked'} by{' '}
-            {policy ? <Text>{policy}</Text> : 'every policy'} until <Time at={until} />
-            {reason && (
-              <>
-                : <Text>{reason}</Text>
-              </>
-            )}
-          </li>
-        ))}
-        {networks.map((block) => (
-          <li key={`network ${block.policy} ${block.value}`}>
-            Its network <Who {...block} /> is {block.ban ? 'banned' : 'blocked'} by{' '}
-            {block.policy ? <Text>{block.policy}</Text> : 'every policy'} until <Time at={block.until} />
-          </li>
-        ))}
-      </ul>
-      <Reasons
-        of={now.filter(
-          ({ reason }) => blocks.length + networks.length === 0 || (reason !== 'blocked' && reason !== 'banned'),
-        )}
-      />
-    </Notice>
-  )
+const isByBlock = ({ reason }: LimitsLeft): boolean => reason === 'blocked' || reason === 'banned'
+
+/** Whether a limit refuses, and not what stands before the limits. */
+export const isByLimit = (limits: LimitsLeft): boolean => !isByBlock(limits) && limits.list === undefined
+
+/** What would refuse a client after an action: blocks of its own unless they are ended, those of networks, and other reasons. */
+export function leftOf({ now, blocks, networks, ...why }: WhyAnswer, { blocks: stay = true, isLeft }: Left): WhyAnswer {
+  const isNamed = ({ limiter, policy }: LimitsLeft) =>
+    [...blocks, ...networks].some((block) => [undefined, limiter, policy].includes(block.policy))
+  const left = now.filter((limits) => (isByBlock(limits) ? !isNamed(limits) : (isLeft?.(limits) ?? true)))
+  return { ...why, now: left, blocks: stay ? blocks : [], networks }
 }
 
-function Reasons({ of }: { of: readonly LimitsLeft[] }) {
+/** Everything that refuses a client, each with a link to where it can be changed. */
+export function Refusing({ why, at }: { why: WhyAnswer; at: number }) {
+  const { now, blocks, networks } = leftOf(why, {})
   return (
     <ul>
-      {of.map((limits) => (
-        <li key={nameOf(limits)}>
-          {linkTo('policies', nameOf(limits))}: {reasonText(limits.reason ?? 'limited')}
-          {limits.list && (
+      {blocks.map(({ policy, reason, until, ban }) => (
+        <li key={`block ${policy}`}>
+          {ban ? `Banned after ${whole(ban.strikes)} strikes` : 'Blocked'} by{' '}
+          {policy ? <Text>{policy}</Text> : 'every policy'} until <Time at={until} />
+          {reason && (
             <>
-              {' '}
-              <ListText name={limits.list.list} />
+              : <Text>{reason}</Text>
             </>
           )}
-          {fullOf(limits)}
-          {limits.retryAfterMs === undefined ? '' : `, for ${duration(limits.retryAfterMs)}`}
-          {limits.unless && `, unless ${wordsOf(limits.unless, ' or ')} admits it`}
         </li>
       ))}
+      {networks.map((block) => (
+        <li key={`network ${block.policy} ${block.value}`}>
+          Its network <Who {...block} /> is {block.ban ? 'banned' : 'blocked'} by{' '}
+          {block.policy ? <Text>{block.policy}</Text> : 'every policy'} until <Time at={block.until} />
+          {block.reason && (
+            <>
+              : <Text>{block.reason}</Text>
+            </>
+          )}
+        </li>
+      ))}
+      {now.map((limits) => (
+        <Reason key={nameOf(limits)} {...{ limits, at }} />
+      ))}
     </ul>
+  )
+}
+
+/** Why a limiter or a policy refuses, and until when. */
+function Reason({ limits, at }: { limits: LimitsLeft; at: number }) {
+  const { reason = 'limited', list, retryAfterMs, unless } = limits
+  return (
+    <li>
+      <PolicyLink of={limits} />: {reasonText(reason)}
+      {list && <ListText name={list.list} of={limits} />}
+      {fullOf(limits)}
+      {retryAfterMs !== undefined && (
+        <>
+          , until <Time at={at + retryAfterMs} />
+        </>
+      )}
+      {unless && `, unless ${wordsOf(unless, ' or ')} admits it`}
+    </li>
+  )
+}
+
+/** A limiter or a policy, as a link to its limits. */
+function PolicyLink({ of }: { of: LimitsLeft }) {
+  const { limiter, policy, tier } = of
+  const query = { limiter, ...(policy !== undefined && { policy }), ...(tier !== undefined && { tier }) }
+  return (
+    <a href={addressOf('policies', query)}>
+      <Text>{nameOf(of)}</Text>
+    </a>
+  )
+}
+
+/** The name that entries in a document or in code have for a list. */
+const WITHOUT_NAME = ['list', 'ipRanges', 'predicate', '']
+
+/** Where a list can be changed. */
+function ListText({ name, of }: { name: string; of: LimitsLeft }) {
+  const isHere = useShell().about.features.lists.includes(name)
+  if (isHere)
+    return (
+      <>
+        {': '}
+        <a href={addressOf('lists', { list: name })}>
+          <Text>{name}</Text>
+        </a>
+      </>
+    )
+  if (WITHOUT_NAME.includes(name)) return <>{of.policy === undefined ? ' in code' : ' in its document, or in code'}</>
+  return (
+    <>
+      : <Text>{name}</Text>, in a file or in code
+    </>
   )
 }
 
@@ -173,6 +226,7 @@ function NotKnown({ unknown, request, setRequest }: NotKnownProps) {
 /** Needs that are no kinds of identities. */
 const WORDS: Readonly<Record<string, string>> = {
   request: 'a function of the request',
+  trap: 'the headers, as a trap has this path',
   responder: 'a responder that does more than refuse',
   queue: 'the queue of requests that wait',
   host: 'the host',
@@ -193,18 +247,15 @@ function fullOf({ limits = [] }: LimitsLeft): string {
 }
 
 /** What still refuses a client, in words; empty if nothing does. */
-export function stillRefusing({ now, blocks, networks }: WhyAnswer): string {
-  const isOfLists = ({ reason }: LimitsLeft) => reason !== 'blocked' && reason !== 'banned'
-  const reasons = [
-    ...[...blocks, ...networks].map(
-      ({ kind, value, policy = 'every policy' }) => `a block of ${kind} ${value} by ${policy}`,
-    ),
-    ...now
-      .filter((limits) => blocks.length + networks.length === 0 || isOfLists(limits))
-      .map(
-        (limits) =>
-          `${nameOf(limits)} (${reasonText(limits.reason ?? 'limited')}${limits.list ? ` ${limits.list.list}` : ''})`,
-      ),
-  ]
-  return now.length === 0 ? '' : reasons.join(', ')
+export function stillRefusing(why: WhyAnswer): string {
+  if (why.now.length === 0) return ''
+  const { now, blocks, networks } = leftOf(why, {})
+  const ofBlocks = [...blocks, ...networks].map(
+    ({ kind, value, policy = 'every policy' }) => `a block of ${kind} ${value} by ${policy}`,
+  )
+  const others = now.map(
+    (limits) =>
+      `${nameOf(limits)} (${reasonText(limits.reason ?? 'limited')}${limits.list ? `: ${limits.list.list}` : ''})`,
+  )
+  return [...ofBlocks, ...others].join(', ')
 }

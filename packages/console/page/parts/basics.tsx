@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import { useId } from 'preact/hooks'
 import type { Identity } from '../answers.js'
+import { useShell } from '../context.js'
 import type { Asked } from '../live/use-ask.js'
 import { go } from '../router.js'
 import { isForever, preciseTime, shortTime } from './format.js'
@@ -71,10 +72,17 @@ export function Chip({ tone = 'plain', children }: { tone?: Tone; children: Comp
   return <span class={`chip ${tone}`}>{children}</span>
 }
 
+interface NoticeProps {
+  readonly tone?: Tone
+  /** Whether what follows is of before: it is grey. */
+  readonly isAboveOld?: boolean
+  readonly children: ComponentChildren
+}
+
 /** A sentence in place of something, or above it. */
-export function Notice({ tone = 'plain', children }: { tone?: Tone; children: ComponentChildren }) {
+export function Notice({ tone = 'plain', isAboveOld, children }: NoticeProps) {
   return (
-    <div class={`notice ${tone}`} role={tone === 'bad' ? 'alert' : undefined}>
+    <div class={isAboveOld ? `notice ${tone} above-old` : `notice ${tone}`} role={tone === 'bad' ? 'alert' : undefined}>
       {children}
     </div>
   )
@@ -83,9 +91,11 @@ export function Notice({ tone = 'plain', children }: { tone?: Tone; children: Co
 /** The failure of a request: above the answer before it, or in its place. */
 export function Failure({ of }: { of: Pick<Asked<unknown>, 'error' | 'failedAt' | 'answer'> }) {
   const { error, failedAt, answer } = of
-  if (!error) return null
+  const isOutage = useShell().about.store.state === 'unavailable'
+  // An outage is told once, above the page.
+  if (!error || (isOutage && error.message.startsWith('The store is away'))) return null
   return (
-    <Notice tone="bad">
+    <Notice tone="bad" isAboveOld={answer !== undefined}>
       {error.message}{' '}
       {failedAt !== undefined && (
         <span class="muted">

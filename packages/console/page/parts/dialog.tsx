@@ -45,7 +45,7 @@ export function ActionDialog({ title, what, submit, isDangerous, isReady = true,
   }
 
   return (
-    <dialog ref={element} aria-labelledby={id} onClose={shell.close}>
+    <dialog ref={element} aria-labelledby={id} onClose={() => element.current && shell.close()}>
       <form onSubmit={act}>
         <h2 id={id}>{title}</h2>
         <div class="what">{what}</div>

@@ -1,5 +1,7 @@
 import type { ComponentChildren } from 'preact'
+import type { FiguresAnswer } from '../../src/figures/answers.js'
 import type { Refusal } from '../answers.js'
+import { useFigures } from '../live/figures.js'
 import { Chip, Text, Time, WhoOf } from './basics.js'
 import { whole } from './format.js'
 import { Table } from './table.js'
@@ -18,13 +20,36 @@ const REASONS: Readonly<Record<string, string>> = {
 export const reasonText = (reason: string): string =>
   Object.hasOwn(REASONS, reason) ? (REASONS[reason] as string) : reason
 
-/** Other processes record refusals only if they call it: nothing recorded is not the same as none. */
-export const NOT_RECORDED = (
-  <>
-    No refusal of the last 15 minutes is recorded. Processes without a console record theirs once they call{' '}
-    <code>recordRefusals(store)</code>.
-  </>
-)
+/** In place of refusals: nothing recorded is not the same as none. */
+export function NotRecorded({ isOfOne }: { isOfOne?: boolean }) {
+  const { latest } = useFigures()
+  const names = latest ? withoutRecords(latest) : []
+  const ofOne = isOfOne && <p>What was admitted is not kept for single clients.</p>
+  if (names.length > 0) {
+    return (
+      <>
+        Not recorded: call <code>recordRefusals(store)</code> in {names.join(', ')}.{ofOne}
+      </>
+    )
+  }
+  // A store in memory has no other process.
+  if (latest?.from === 'process') return <>No refusal in the last 15 minutes, since this console began.{ofOne}</>
+  return (
+    <>
+      No refusal of the last 15 minutes is recorded. Processes without a console record theirs once they call{' '}
+      <code>recordRefusals(store)</code>.{ofOne}
+    </>
+  )
+}
+
+/** Processes that have refused requests, and record none of them. */
+export function withoutRecords({ processes }: FiguresAnswer): readonly string[] {
+  const silent = processes.filter(({ recordsRefusals, totals }) => recordsRefusals === false && totals.refused > 0)
+  const names = silent.map(({ host, pid }) => `${host} (pid ${pid})`)
+  return names.length > SHOWN_NAMES ? [...names.slice(0, SHOWN_NAMES), `${names.length - SHOWN_NAMES} others`] : names
+}
+
+const SHOWN_NAMES = 5
 
 function Reason({ of }: { of: string }) {
   return <Chip tone={of === 'banned' || of === 'blocked' || of === 'denied' ? 'bad' : 'warn'}>{reasonText(of)}</Chip>

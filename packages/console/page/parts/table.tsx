@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
 
 export interface ColumnOf<Row> {
   readonly title: string
@@ -16,11 +17,18 @@ interface TableProps<Row> {
   /** The sentence in place of no rows. */
   readonly empty: ComponentChildren
   keyOf(row: Row): string | number
+  /** Whether a link led to this row. */
+  isMarked?(row: Row): boolean
 }
 
-/** A table that scrolls by itself where it is wider than the page, also by keys. */
-export function Table<Row>({ name, columns: given, rows, empty, keyOf }: TableProps<Row>) {
+/** A table that scrolls by itself where it is wider than the page, also by keys. On a phone, its rows are cards. */
+export function Table<Row>({ name, columns: given, rows, empty, keyOf, isMarked }: TableProps<Row>) {
   const columns = given.filter((column) => column !== false && column !== undefined)
+  const marked = useRef<HTMLTableRowElement>(null)
+  const hasMarked = rows !== undefined && isMarked !== undefined && rows.some(isMarked)
+  useEffect(() => {
+    if (hasMarked) marked.current?.scrollIntoView({ block: 'center' })
+  }, [hasMarked])
   if (!rows) return <p class="empty">One moment.</p>
   if (rows.length === 0) return <p class="empty">{empty}</p>
   const classOf = ({ isNumber }: ColumnOf<Row>) => (isNumber ? 'number' : undefined)
@@ -39,9 +47,9 @@ export function Table<Row>({ name, columns: given, rows, empty, keyOf }: TablePr
         </thead>
         <tbody>
           {rows.map((row) => (
-            <tr key={keyOf(row)}>
+            <tr key={keyOf(row)} {...(isMarked?.(row) && { class: 'marked', ref: marked })}>
               {columns.map((column) => (
-                <td key={column.title} class={classOf(column)}>
+                <td key={column.title} class={classOf(column)} data-title={column.isHidden ? undefined : column.title}>
                   {column.show(row)}
                 </td>
               ))}
