@@ -53,6 +53,8 @@ const OVERRIDE = { policy: 'api', identity: IP, limits: [{ limit: 5 }], until: '
 const BODIES: Readonly<Record<string, object>> = {
   '/api/identity': { identity: IP },
   '/api/why': { identity: IP },
+  '/api/find': { text: '192.0.2.7' },
+  '/api/suggestions': { text: '192' },
   '/api/reset': { identity: IP },
   '/api/forget': { identity: IP, confirmed: true },
   '/api/blocks': {},
