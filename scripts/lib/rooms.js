@@ -128,8 +128,9 @@ export const ROOMS = {
       formats: [],
       read: ['formats'],
       replay: ['formats'],
-      figures: ['replay'],
-      report: ['read', 'figures'],
+      figures: ['formats', 'replay'],
+      proposal: ['formats', 'replay', 'figures'],
+      report: ['read', 'figures', 'proposal'],
     },
   },
 }

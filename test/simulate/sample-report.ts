@@ -20,6 +20,26 @@ const PATHS = ['/api/items/:number', '/login', '/search', '/assets/:token.js']
 
 const exactly = (number: number) => ({ min: number, max: number })
 
+/** Nearly all refusals are of programs at the login. */
+function splitsOf(requests: number, refused: number): SimulationReport['splits'] {
+  const share = (part: number) => Math.round(part * requests)
+  const most = Math.round(0.9 * refused)
+  return {
+    byPaths: [
+      { name: '/login/**', requests: share(0.1), refused: most },
+      { name: '/products/**', requests: share(0.9), refused: refused - most },
+    ],
+    byStatus: [
+      { name: '401', requests: share(0.08), refused: most },
+      { name: '200', requests: share(0.92), refused: refused - most },
+    ],
+    byClient: [
+      { name: 'programs', requests: share(0.2), refused: most },
+      { name: 'browsers', requests: share(0.8), refused: refused - most },
+    ],
+  }
+}
+
 /** A whole report of a day, always the same, with everything that a report may have. */
 export function sampleReport(seed = 7): SimulationReport {
   const random = randomOf(seed)
@@ -47,6 +67,8 @@ export function sampleReport(seed = 7): SimulationReport {
       'The address 10.0.0.5 has 61 % of the traffic: is it a proxy? --client or --trust-proxy names the real client.',
     ],
     requests,
+    wouldBeRefused: requests.refused.min,
+    splits: splitsOf(total, requests.refused.min),
     clients: { seen: 4210, refused: 24 },
     policies: [apiPolicy(requests, random), loginPolicy(random)],
     timeline,

@@ -2,9 +2,19 @@
  * `@sluice/simulate`: plays access logs by a document of policies, and reports who would be refused.
  */
 
+export type {
+  ClientAtLimit,
+  Proposal,
+  ProposedGroup,
+  ProposedLimit,
+  ProposedWindow,
+  WindowOfGroup,
+} from './proposal/proposal.js'
+export { type ProposalReport, type ProposeOptions, propose } from './propose.js'
 export type { LogSource } from './read/log-source.js'
 export type { LogRecord } from './record.js'
 export { PAGE_START, pageOf } from './report/html/page.js'
+export { documentText } from './report/proposal-text.js'
 export { withPseudonyms } from './report/pseudonyms.js'
 export { textOf } from './report/text.js'
 export type {
@@ -18,6 +28,8 @@ export type {
   RedisCost,
   RefusedClient,
   SimulationReport,
+  Split,
+  SplitReport,
   Timeline,
   TradeOff,
 } from './report.js'

@@ -1,4 +1,5 @@
 import type { CalendarWindow } from '@sluice/core/store'
+import type { Proposal } from './proposal/proposal.js'
 
 /**
  * The result of `sluice simulate`: plain data, as `--json` prints it. Identities in it are names or pseudonyms, as
@@ -12,6 +13,8 @@ export interface SimulationReport {
   /** Sentences about what limits the result: a coarse clock, skipped lines, forgotten states, a proxy that has most of the traffic. */
   readonly caveats: readonly string[]
   readonly requests: Counts
+  /** Requests that some policy refuses, or would refuse if it were not in report mode. */
+  readonly wouldBeRefused: number
   readonly clients: ClientCounts
   readonly policies: readonly PolicyReport[]
   readonly timeline: Timeline
@@ -29,6 +32,23 @@ export interface SimulationReport {
   /** Undefined if the policies are not compared with others. */
   readonly against: Comparison | undefined
   readonly redis: RedisCost
+  readonly splits: SplitReport
+  /** What is refused is what these limits refuse. Undefined for a document that was given. */
+  readonly proposal?: Proposal
+}
+
+/** Requests by groups of paths, statuses and kinds of clients: at most 12 of each, those with the most refusals first. */
+export interface SplitReport {
+  readonly byPaths: readonly Split[]
+  readonly byStatus: readonly Split[]
+  readonly byClient: readonly Split[]
+}
+
+export interface Split {
+  readonly name: string
+  readonly requests: number
+  /** By policies in report mode, too. */
+  readonly refused: number
 }
 
 /** They differ where the log's clock is coarse. The true number lies between both, inclusive, for policies that are bounded. */

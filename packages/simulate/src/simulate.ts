@@ -3,6 +3,7 @@ import { loadDocument, type PlayedDocument } from './documents.js'
 import { Bounds } from './figures/bounds.js'
 import { Curves } from './figures/curves.js'
 import { Figures } from './figures/figures.js'
+import { Splits } from './figures/splits.js'
 import { clientFieldOf, formatOf } from './formats/index.js'
 import { Lane, type StateBounds } from './lane.js'
 import { openApart } from './read/apart/open-apart.js'
@@ -14,7 +15,7 @@ import { checkAddresses } from './replay/check-addresses.js'
 import { type GoodClients, goodClients } from './replay/good.js'
 import { LogTime } from './replay/log-time.js'
 import { matcherOf } from './replay/match-by-path.js'
-import { checkNeeds, readsHeaders } from './replay/needs.js'
+import { checkNeeds, policyByAddress, readsHeaders } from './replay/needs.js'
 import { type ReadingOptions, readingOf, resolversOf } from './replay/reading.js'
 import { type Reading, RecordContext } from './replay/record-context.js'
 import { type Played, type Spread, Spreader } from './replay/spread.js'
@@ -65,9 +66,17 @@ const LOOKED_AT = 1000
  * @throws SimulationError for options, documents and logs that are wrong. It names options as `sluice simulate` has them.
  */
 export async function simulate(options: SimulateOptions): Promise<SimulationReport> {
-  const simulation = await Simulation.open(options)
-  const report = await simulation.run()
+  const report = await replay(options)
   return options.identities === 'plain' ? report : withPseudonyms(report)
+}
+
+/** The same with names of clients. `maxRequests`: further ones are left out, as a log may have grown since it was read before. */
+export async function replay(
+  options: SimulateOptions,
+  maxRequests = Number.POSITIVE_INFINITY,
+): Promise<SimulationReport> {
+  const simulation = await Simulation.open(options)
+  return simulation.run(maxRequests)
 }
 
 /** A document as it is played. */
@@ -106,6 +115,7 @@ class Simulation {
     const reading = { ...assumed, readsHeaders: readsAny }
     const marked = goodClients(good, resolvers)
     const figures = new Figures(played.policies)
+    figures.splits = new Splits()
     for (const policy of figures.accounts.byName.values()) {
       const bounds = Bounds.of(policy, played.data)
       if (bounds) figures.bounds.set(policy, bounds)
@@ -132,9 +142,11 @@ class Simulation {
     this.#logs = logs
   }
 
-  async run(): Promise<SimulationReport> {
+  async run(maxRequests: number): Promise<SimulationReport> {
+    let left = maxRequests
     for await (const read of this.#logs) {
-      const batch = this.#span ? this.#span.within(read) : read
+      const batch = (this.#span ? this.#span.within(read) : read).slice(0, left)
+      left -= batch.length
       if (batch.length === 0) continue
       if (this.#firstMs === undefined) this.#begin(batch)
       countsOf(batch, this.#resolutions)
@@ -149,7 +161,9 @@ class Simulation {
       if (each.spreader) await this.#play(each, each.spreader.end())
       await each.lane.end()
     }
-    if (!this.#options.isLenient) checkAddresses(this.#document.data, this.#figures.addresses, this.#clientField)
+    if (!this.#options.isLenient) {
+      checkAddresses(policyByAddress(this.#document.data), this.#figures.addresses, this.#clientField)
+    }
     return makeReport({
       logs: this.#logs,
       files: this.#options.logs.map((log) => (typeof log === 'string' ? log : nameOf(log))),
@@ -165,8 +179,7 @@ class Simulation {
 
   /** Where the address of a client is, as its users know it. */
   get #clientField(): string | undefined {
-    const { client, format } = this.#options
-    return client ?? (format === undefined ? clientFieldOf(this.#logs.formats[0]) : formatOf(format).client)
+    return clientFieldIn(this.#options, this.#logs)
   }
 
   get #all(): readonly PlayedLane[] {
@@ -225,15 +238,23 @@ class Simulation {
   }
 }
 
+/** The field of the client's address, as its users know it. */
+export function clientFieldIn(
+  { client, format }: Pick<SimulateOptions, 'client' | 'format'>,
+  { formats }: LogsInOrder,
+): string | undefined {
+  return client ?? (format === undefined ? clientFieldOf(formats[0]) : formatOf(format).client)
+}
+
 /** The coarsest resolution that more than a few records have: a time that ends on a second may look like one to the second. */
-function resolutionOf(counts: ReadonlyMap<number, number>): number {
+export function resolutionOf(counts: ReadonlyMap<number, number>): number {
   const all = [...counts.values()].reduce((sum, count) => sum + count, 0)
   const common = [...counts].filter(([, count]) => count > FEW * all)
   return Math.max(1, ...common.map(([resolutionMs]) => resolutionMs))
 }
 
 /** How many records have each resolution. */
-function countsOf(batch: readonly LogRecord[], counts = new Map<number, number>()): Map<number, number> {
+export function countsOf(batch: readonly LogRecord[], counts = new Map<number, number>()): Map<number, number> {
   for (const { resolutionMs } of batch) counts.set(resolutionMs, (counts.get(resolutionMs) ?? 0) + 1)
   return counts
 }
@@ -243,7 +264,12 @@ const FEW = 0.05
 /** Logs of fewer bytes are read in this thread: to start another one takes as long. */
 const MANY_BYTES = 4 * 1024 * 1024
 
-async function logsOf({ logs, format, isLenient = false, signal }: SimulateOptions): Promise<LogsInOrder> {
+export async function logsOf({
+  logs,
+  format,
+  isLenient = false,
+  signal,
+}: Pick<SimulateOptions, 'logs' | 'format' | 'isLenient' | 'signal'>): Promise<LogsInOrder> {
   const files = logs.filter((log) => typeof log === 'string')
   if (files.length === logs.length && (await sizeOf(files)) > MANY_BYTES)
     return openApart({ files, format, isLenient }, signal)

@@ -47,9 +47,9 @@ export class ClientTable {
     return this.#index.nameOf(row)
   }
 
-  /** Counts a request of a client, whatever policies apply to it. */
-  countRequest(row: number): void {
-    this.#add(row, 0)
+  /** Counts a request of a client, whatever policies apply to it, and returns whether it is the first. */
+  countRequest(row: number): boolean {
+    return this.#add(row, 0) === 1
   }
 
   requestsOf(row: number): number {

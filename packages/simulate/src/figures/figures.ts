@@ -7,6 +7,7 @@ import type { Bounds } from './bounds.js'
 import { ClientTable, ENFORCED, GOOD, REFUSED } from './client-table.js'
 import type { Curves } from './curves.js'
 import type { DecisionCount } from './redis-cost.js'
+import type { Splits } from './splits.js'
 import { TimelineCounts } from './timeline.js'
 
 /** What one plan counts. */
@@ -22,8 +23,13 @@ export class Figures {
   readonly addresses: ClientTable
   readonly tables = new Map<string, ClientTable>()
   readonly timeline = new TimelineCounts()
+  /** Undefined where nobody asks for them. */
+  splits: Splits | undefined
   total = 0
   refused = 0
+  /** Requests that a policy refuses, also one that only reports. */
+  wouldBeRefused = 0
+  clientsSeen = 0
   banned = 0
   delayed = 0
   /** Requests that have no key, or a wrong one, and would get 400. */
@@ -64,7 +70,7 @@ export class Figures {
     this.total++
     this.#address = address
     this.#row = this.addresses.rowOf(address)
-    this.addresses.countRequest(this.#row)
+    if (this.addresses.countRequest(this.#row)) this.clientsSeen++
     if (isGood && this.addresses.mark(this.#row, GOOD)) this.goodSeen++
   }
 
@@ -89,6 +95,7 @@ export class Figures {
       policy.total++
       if (ms > 0 && verdict.allowed) policy.waited(ms)
       const isRefusing = isRefused && this.#countRefusal(of, verdict, proceeds, context)
+      if (isRefusing) context.isRefused = true
       for (let i = 0; i < subjects.length; i++) {
         const subject = subjects[i] as Subject
         const { identity, start, table, column } = subject
@@ -152,6 +159,9 @@ export class Figures {
   /** The request is admitted or refused for good. */
   concluded(context: RecordContext, isAdmitted: boolean, verdict: Verdict | undefined): void {
     this.timeline.count(context.arrivedAt, !isAdmitted)
+    if (!isAdmitted) context.isRefused = true
+    if (context.isRefused) this.wouldBeRefused++
+    this.splits?.count(context)
     if (isAdmitted) {
       if (context.waitedMs > 0) this.delayed++
       return

@@ -1,8 +1,6 @@
 import { isIP } from 'node:net'
 import { percent, quoted } from '@sluice/core/internal'
-import type { ReadDocument } from '@sluice/policies'
 import { SimulationError } from '../simulation-error.js'
-import { policyByAddress } from './needs.js'
 
 /** How many requests each client has. */
 interface Clients {
@@ -18,11 +16,11 @@ const FEW = 0.01
  * Checks that the clients of a log are addresses, where a policy counts them by address. Whatever else they are would be one
  * client, or none.
  *
+ * @param policy that counts by address. Undefined if none does
  * @param field where the address should be
  * @throws SimulationError which names the field
  */
-export function checkAddresses(document: ReadDocument, addresses: Clients, field: string | undefined): void {
-  const policy = policyByAddress(document)
+export function checkAddresses(policy: string | undefined, addresses: Clients, field: string | undefined): void {
   if (policy === undefined) return
   let [total, without] = [0, 0]
   let example: string | undefined

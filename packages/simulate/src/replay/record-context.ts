@@ -38,6 +38,8 @@ export class RecordContext implements HttpContext<LogRecord> {
   readonly address: string
   /** Whether its client is marked as one that must not be refused. */
   isGood = false
+  /** Whether a policy has refused it, also one that only reports. */
+  isRefused = false
   readonly reading: Reading
   /** When it arrives, in log time. */
   readonly arrivedAt: number

@@ -58,7 +58,8 @@ export function makeReport(played: Played): SimulationReport {
     },
     caveats: [...counts.caveats, ...caveatsOf(played, figures), ...reportedGood(refused, figures)],
     requests: boundedCounts(all),
-    clients: { seen: figures.addresses.size, refused: figures.clientsRefused, ...allClients(figures) },
+    wouldBeRefused: figures.wouldBeRefused,
+    clients: { seen: figures.clientsSeen, refused: figures.clientsRefused, ...allClients(figures) },
     policies: [...figures.accounts.byName.keys()].map((name) =>
       policyReport(all, name, absentGood !== undefined, played.resolutionMs),
     ),
@@ -71,6 +72,7 @@ export function makeReport(played: Played): SimulationReport {
     },
     against: before && compared(before.figures, figures, refused),
     redis: costOf(played, figures),
+    splits: figures.splits?.report() ?? { byPaths: [], byStatus: [], byClient: [] },
   }
 }
 
@@ -96,7 +98,7 @@ function boundedCounts(all: readonly Figures[]): Counts {
 }
 
 /** Of addresses, where every policy counts them, and its bounds are known. */
-function allClients({ bounds, accounts, addresses }: Figures): { readonly refusedBounds?: Interval } {
+function allClients({ bounds, accounts, clientsSeen }: Figures): { readonly refusedBounds?: Interval } {
   const enforced = [...accounts.byName.values()].filter(({ isReported }) => !isReported)
   const known = enforced.flatMap((policy) => {
     const isByAddress = policy.limits.every(({ limit }) => (limit.key?.kind ?? 'ip') === 'ip')
@@ -104,7 +106,7 @@ function allClients({ bounds, accounts, addresses }: Figures): { readonly refuse
   })
   if (known.length === 0 || known.length < enforced.length) return {}
   const most = known.reduce((sum, { max }) => sum + max, 0)
-  return { refusedBounds: { min: Math.max(...known.map(({ min }) => min)), max: Math.min(most, addresses.size) } }
+  return { refusedBounds: { min: Math.max(...known.map(({ min }) => min)), max: Math.min(most, clientsSeen) } }
 }
 
 interface Counted {

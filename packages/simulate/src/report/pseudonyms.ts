@@ -1,6 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { isIP } from 'node:net'
-import type { RefusedClient, SimulationReport } from '../report.js'
+import type { SimulationReport } from '../report.js'
 
 /**
  * Hexadecimal digits of a pseudonym: 40 bits. A report lists some hundred clients. Two of a thousand have the same pseudonym with a
@@ -19,9 +19,9 @@ const WORDS = /[^\s"'“”(),;<>]+/g
  */
 export function withPseudonyms(report: SimulationReport, key = randomBytes(32)): SimulationReport {
   const pseudonym = (identity: string) => pseudonymOf(identity, key)
-  const named = (clients: readonly RefusedClient[]) =>
+  const named = <Client extends { readonly identity: string }>(clients: readonly Client[]) =>
     clients.map((client) => ({ ...client, identity: pseudonym(client.identity) }))
-  const { log, caveats, refused, good, against, redis } = report
+  const { log, caveats, refused, good, against, redis, proposal } = report
   return {
     ...report,
     identities: 'pseudonyms',
@@ -38,6 +38,13 @@ export function withPseudonyms(report: SimulationReport, key = randomBytes(32)):
       newlyRefused: named(against.newlyRefused),
       noLongerRefused: named(against.noLongerRefused),
     },
+    ...(proposal && {
+      proposal: {
+        ...proposal,
+        above: named(proposal.above),
+        below: named(proposal.below),
+      },
+    }),
     redis: { ...redis, hot: redis.hot.map((entry) => ({ ...entry, identity: pseudonym(entry.identity) })) },
   }
 }

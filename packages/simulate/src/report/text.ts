@@ -21,6 +21,7 @@ import type {
   SimulationReport,
 } from '../report.js'
 import { rangeText, spanText } from './html/words.js'
+import { documentText, proposalText, type WithProposal } from './proposal-text.js'
 
 /** Clients in the tables for people. */
 const SHOWN = 20
@@ -30,6 +31,16 @@ const BARS = ' ▁▂▃▄▅▆▇█'
 
 /** The report for people. Names of clients are in it as they are: whoever prints it escapes what a terminal obeys. */
 export function textOf(report: SimulationReport): string {
+  const { proposal } = report
+  return proposal ? textWithProposal({ ...report, proposal }) : textOfReplay(report)
+}
+
+function textWithProposal(report: WithProposal): string {
+  const parts = [proposalText(report), logText(report), redisText(report.redis), caveatsText(report)]
+  return `${parts.filter((part) => part !== '').join('\n')}\nThe document\n${documentText(report.proposal)}`
+}
+
+function textOfReplay(report: SimulationReport): string {
   const { requests, clients, policies, refused, good, against } = report
   const parts = [
     logText(report),
@@ -43,9 +54,13 @@ export function textOf(report: SimulationReport): string {
     ...(good ? [goodText(good)] : []),
     ...(against ? [comparisonText(against)] : []),
     redisText(report.redis),
-    report.caveats.map((caveat) => `! ${inLine(caveat)}\n`).join(''),
+    caveatsText(report),
   ]
   return parts.filter((part) => part !== '').join('\n')
+}
+
+function caveatsText({ caveats }: SimulationReport): string {
+  return caveats.map((caveat) => `! ${inLine(caveat)}\n`).join('')
 }
 
 function logText({ log }: SimulationReport): string {

@@ -6,6 +6,7 @@ import type { SimulateOptions, SimulationReport } from '@sluice/simulate'
 import type { Command, CommandEnvironment, OptionValues } from '../../program/command.js'
 import { UsageError } from '../../program/usage-error.js'
 import { checkReportFile, writeReport } from './write-file.js'
+import { checkWritable, writeNew } from './write-new.js'
 
 const FINE = 0
 const FOUND = 1
@@ -14,12 +15,19 @@ const INPUTS = ['document', 'against', 'good', 'resolvers']
 
 export const simulate: Command = {
   name: 'simulate',
-  summary: 'play access logs by a document of policies, and show who would be refused',
-  description: `Plays access logs by a document of policies, in the time of the log, and shows what it would have refused,
-before it refuses anyone. It asks no Redis, and sends nothing.`,
+  summary: 'propose limits from access logs, or play the logs by a document, and show who would be refused',
+  description: `Proposes limits from access logs, as a document in report mode, and shows whom they would refuse.
+With --document, plays the logs by that document, in the time of the log, before it refuses anyone.
+It asks no Redis, and sends nothing.`,
   operands: { placeholder: 'LOG…', min: 1, max: 1000 },
   options: {
-    document: { type: 'string', placeholder: 'FILE', text: 'the document of policies, in YAML or JSON' },
+    document: {
+      type: 'string',
+      placeholder: 'FILE',
+      text: 'the document of policies, in YAML or JSON',
+      default: 'proposed from the logs',
+    },
+    write: { type: 'string', placeholder: 'FILE', text: 'write the proposed document to a new file' },
     against: { type: 'string', placeholder: 'FILE', text: 'the document before a change, to compare with' },
     'max-refused': {
       type: 'string',
@@ -77,12 +85,13 @@ before it refuses anyone. It asks no Redis, and sends nothing.`,
     lenient: { type: 'boolean', text: 'accept any number of lines that are not understood' },
   },
   examples: [
+    'sluice simulate /var/log/nginx/access.log --good partners.txt --write proposal.yaml',
     'sluice simulate /var/log/nginx/access.log --document policies.yaml',
     'zcat access.log.*.gz | sluice simulate - --document policies.yaml --curve --html report.html',
     'sluice simulate access.log --document new.yaml --against old.yaml --good partners.txt',
   ],
   notes:
-    'Exit code: 0 played, 1 a client marked good would be refused, or none is in the log, or a change refuses more than --max-refused, 2 wrong usage, or something cannot be read.',
+    'Exit code: 0 played or proposed, 1 a client marked good would be refused, or none is in the log, or a change refuses more than --max-refused, 2 wrong usage, something cannot be read, or the log says too little for a proposal.',
 
   async run(values, environment, files) {
     const { stdout } = environment
@@ -91,10 +100,16 @@ before it refuses anyone. It asks no Redis, and sends nothing.`,
     const inputs = [...files, ...INPUTS.flatMap((name) => linesOf(values, name) ?? [])]
     if (html !== undefined) await checkReportFile(html, inputs)
     const maxRefused = shareOf(values)
-    const { pageOf, textOf, withPseudonyms } = await import('@sluice/simulate')
+    const write = values.write === undefined ? undefined : String(values.write)
+    if (write !== undefined) {
+      if (values.document !== undefined) throw new UsageError('--write: expected no --document beside it')
+      await checkWritable(write)
+    }
+    const { documentText, pageOf, textOf, withPseudonyms } = await import('@sluice/simulate')
     const report = await played(await optionsOf(values, files), environment)
     const shown = showsIdentities(values) ? report : withPseudonyms(report)
     if (html !== undefined) await writeReport(html, pageOf(shown), inputs)
+    if (write !== undefined && report.proposal) await writeNew(write, documentText(report.proposal))
     stdout.write(values.json ? `${JSON.stringify(shown, null, 2)}\n` : textOf(report))
     const refused = report.against?.requestsNewlyRefused ?? 0
     if (refused > maxRefused) {
@@ -122,11 +137,18 @@ function linesOf(values: OptionValues, name: string): readonly string[] | undefi
   return values[name] === undefined ? undefined : String(values[name]).split('\n')
 }
 
-async function optionsOf(values: OptionValues, logs: readonly string[]): Promise<SimulateOptions> {
+/** Without a document, one is proposed. */
+type Options = Omit<SimulateOptions, 'document'> & { readonly document: string | undefined }
+
+async function optionsOf(values: OptionValues, logs: readonly string[]): Promise<Options> {
   const text = (name: string) => (values[name] === undefined ? undefined : String(values[name]))
   const lines = (name: string) => linesOf(values, name)
   const document = text('document')
-  if (document === undefined) throw new UsageError('expected --document FILE')
+  if (document === undefined) {
+    for (const option of ['against', 'curve']) {
+      if (values[option] !== undefined) throw new UsageError(`--${option}: expected --document FILE beside it`)
+    }
+  }
   showsIdentities(values)
   const resolvers = text('resolvers')
   return {
@@ -177,8 +199,8 @@ async function resolversIn(file: string): Promise<Resolvers> {
 }
 
 /** Plays with a line of progress for people. The first signal ends reading, and the report is of what was read. */
-async function played(options: SimulateOptions, environment: CommandEnvironment): Promise<SimulationReport> {
-  const { simulate: play, SimulationError } = await import('@sluice/simulate')
+async function played({ document, ...options }: Options, environment: CommandEnvironment): Promise<SimulationReport> {
+  const { propose, simulate: play, SimulationError } = await import('@sluice/simulate')
   const { stderr, untilStopped } = environment
   const leaving = new AbortController()
   untilStopped?.().then(() => leaving.abort())
@@ -193,7 +215,8 @@ async function played(options: SimulateOptions, environment: CommandEnvironment)
     stderr.steer(`\r\u001b[K${bytes(read)}${share}`)
   }
   try {
-    return await play({ ...options, identities: 'plain', signal: leaving.signal, onProgress })
+    const all = { ...options, identities: 'plain', signal: leaving.signal, onProgress } as const
+    return await (document === undefined ? propose(all) : play({ ...all, document }))
   } catch (error) {
     throw error instanceof SimulationError ? new UsageError(error.message) : error
   } finally {

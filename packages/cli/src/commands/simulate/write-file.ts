@@ -85,7 +85,7 @@ function notReplaced(file: string, why: string): Error {
   return new Error(`cannot write ${JSON.stringify(file)}: ${why}; name another file`)
 }
 
-function cannotWrite(file: string, error: unknown): Error {
+export function cannotWrite(file: string, error: unknown): Error {
   const { code = 'no code', message } = error as NodeJS.ErrnoException
   return new Error(`cannot write ${JSON.stringify(file)}: ${REASONS[code] ?? message} (${code})`, { cause: error })
 }

@@ -1,0 +1,63 @@
+// Release: proposes from ten logs, and replays each three times.
+import { join } from 'node:path'
+import type { SimulationReport } from '@sluice/simulate'
+import { expect, test } from 'vitest'
+import { sluice } from '../cli/support.js'
+import { byEffort } from '../support/effort.js'
+import { type Traffic, trafficOf } from './generated-traffic.js'
+import { filesOf } from './support.js'
+
+/** The logs, and how many of these also with times to the second. */
+const SEEDS = Array.from({ length: byEffort({ usual: 10, full: 40 }) }, (_, i) => i + 1)
+const COARSE = byEffort({ usual: 2, full: 40 })
+
+/** Proposes limits from a log, writes the document, and replays the log by it. */
+async function proposed(traffic: Traffic, good: readonly string[]) {
+  const files = filesOf({ 'access.log': traffic.lines, 'good.txt': good.join('\n') })
+  const document = join(files['access.log'], '..', 'proposal.yaml')
+  const format = traffic.format === 'combined' ? [] : ['--format', traffic.format]
+  const plain = ['--json', '--identities', 'plain']
+  const marked = good.length > 0 ? ['--good', files['good.txt']] : []
+  const log = files['access.log']
+  const proposal = await sluice(['simulate', log, ...format, ...marked, ...plain, '--write', document])
+  expect(proposal.stderr).toBe('')
+  expect(await sluice(['validate', document])).toMatchObject({ code: 0 })
+  const replayed = await sluice(['simulate', log, ...format, ...marked, ...plain, '--document', document])
+  return {
+    proposed: JSON.parse(proposal.stdout) as SimulationReport,
+    replayed: JSON.parse(replayed.stdout) as SimulationReport,
+  }
+}
+
+function refusedIn({ refused }: SimulationReport): Set<string> {
+  return new Set(refused.map(({ identity }) => identity.slice('ip='.length)))
+}
+
+test.each(SEEDS.flatMap((seed) => [{ seed, isCoarse: false }, ...(seed <= COARSE ? [{ seed, isCoarse: true }] : [])]))(
+  'each abuser is named and refused by the proposal, and no good client is: $seed, coarse times $isCoarse',
+  async ({ seed, isCoarse }) => {
+    const traffic = trafficOf(seed, { clients: 1500, days: 2, isCoarse })
+    for (const { worst, worstOrdinary } of traffic.abusers) expect(worst).toBeGreaterThanOrEqual(3 * worstOrdinary)
+    const { proposed: report, replayed } = await proposed(traffic, traffic.ordinary)
+    const named = new Set(report.proposal?.above.map(({ identity }) => identity.slice('ip='.length)))
+    const refused = refusedIn(replayed)
+    for (const { client } of traffic.abusers) {
+      expect(named).toContain(client)
+      expect(refused).toContain(client)
+    }
+    expect(traffic.ordinary.filter((client) => refused.has(client) || named.has(client))).toEqual([])
+    expect(replayed.refused).toEqual(report.refused)
+    expect(replayed.wouldBeRefused).toBe(report.wouldBeRefused)
+    expect(report.good).toMatchObject({ seen: traffic.ordinary.length, refused: [] })
+    expect(replayed.requests.refused.max).toBe(0)
+  },
+)
+
+test('without good clients the limits are a guess, and each abuser is named and refused', async () => {
+  const traffic = trafficOf(1)
+  const { proposed: report, replayed } = await proposed(traffic, [])
+  expect(report.proposal).toMatchObject({ basis: 'guess', clients: traffic.ordinary.length + 52 })
+  for (const { client } of traffic.abusers) expect(refusedIn(replayed)).toContain(client)
+  const hurt = traffic.ordinary.filter((client) => refusedIn(replayed).has(client))
+  expect(hurt.length).toBeLessThanOrEqual(traffic.ordinary.length / 1000)
+})
