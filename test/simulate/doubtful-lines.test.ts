@@ -82,7 +82,7 @@ test('a file that is named twice is an error', async () => {
 })
 
 test('paths of a page that is shared name no person, and open no door', async () => {
-  const { foldedPath } = await import('../../packages/simulate/src/figures/folded-path.js')
+  const { unnamedPath } = await import('@sluice/core/internal')
   expect(
     [
       '/invite/ABCD-EFGH',
@@ -94,7 +94,7 @@ test('paths of a page that is shared name no person, and open no door', async ()
       '/profile/Ann%20Lee',
       '/reset-password/word',
       '/products/chair',
-    ].map(foldedPath),
+    ].map(unnamedPath),
   ).toEqual([
     '/invite/:token',
     '/:token/x',

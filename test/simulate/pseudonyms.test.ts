@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
+import { unnamedPath } from '@sluice/core/internal'
 import { expect, test } from 'vitest'
-import { agentText, foldedPath } from '../../packages/simulate/src/figures/folded-path.js'
+import { agentText } from '../../packages/simulate/src/figures/agent-text.js'
 import { withPseudonyms } from '../../packages/simulate/src/report/pseudonyms.js'
 import { sampleReport } from './sample-report.js'
 
@@ -66,7 +67,7 @@ test.each([
   ['/%E4%zz/%c3%28', '/%E4%zz/%c3%28'],
   ['/users/ann%2540example.com', '/users/:email'],
 ])('the path of %j is shown as %j', (target, shown) => {
-  expect(foldedPath(target)).toBe(shown)
+  expect(unnamedPath(target)).toBe(shown)
 })
 
 test.each([
@@ -79,7 +80,7 @@ test.each([
   '/static/fonts/inter.woff2',
   '/internationalization/telecommunications',
 ])('the path %s stays as it is', (path) => {
-  expect(foldedPath(path)).toBe(path)
+  expect(unnamedPath(path)).toBe(path)
 })
 
 test('of ten thousand random tokens of each form, fewer than three in a thousand are shown', () => {
@@ -95,7 +96,7 @@ test('of ten thousand random tokens of each form, fewer than three in a thousand
   }
   for (const [form, tokenOf] of Object.entries(forms)) {
     const shown = Array.from({ length: 10_000 }, (_, n) => tokenOf(n)).filter((token) =>
-      foldedPath(`/reset/${token}`).includes(token),
+      unnamedPath(`/reset/${token}`).includes(token),
     )
     expect(shown.length, `${form}: ${shown.slice(0, 5).join(' ')}`).toBeLessThan(30)
   }

@@ -1,6 +1,7 @@
+import { unnamedPath } from '@sluice/core/internal'
 import type { RecordContext } from '../replay/record-context.js'
 import type { RefusedClient } from '../report.js'
-import { agentText, foldedPath } from './folded-path.js'
+import { agentText } from './agent-text.js'
 
 /** Clients of one kind whose details are known. Beyond it, those with the fewest refusals are forgotten. */
 const MAX_CLIENTS = 20_000
@@ -26,7 +27,7 @@ class Details {
     this.refusals++
     add(this.#statuses, request.status ?? '-')
     if (this.refusals > MAX_LOOKED_AT || request.target === undefined) return
-    const path = foldedPath(request.target)
+    const path = unnamedPath(request.target)
     if (this.#paths.size < MAX_PATHS || this.#paths.has(path)) add(this.#paths, path)
   }
 

@@ -1,5 +1,6 @@
 import type { OffendersWindow } from '../../store/offenders.js'
 import { getOrInsert } from '../../util/get-or-insert.js'
+import { trimCounts } from '../../util/trim-counts.js'
 import { KEPT, type RefusalCounts, type RefusalSlice, type RefusalSlices, SLICES, WINDOWS } from './refusal-log.js'
 
 interface Slice {
@@ -25,7 +26,8 @@ export class MemoryRefusals implements RefusalSlices {
       const slice = this.#sliceOf(`${window} ${policy}`, Math.floor((this.now() * SLICES) / ms))
       for (const [identity, count] of counts) slice.counts.set(identity, (slice.counts.get(identity) ?? 0) + count)
       slice.refusals += refusals
-      slice.error += error + trim(slice.counts)
+      // Trimmed in large steps, as each sorts all counts.
+      slice.error += error + (slice.counts.size > 2 * KEPT ? trimCounts(slice.counts, KEPT) : 0)
     }
   }
 
@@ -51,15 +53,4 @@ export class MemoryRefusals implements RefusalSlices {
     }
     return slice
   }
-}
-
-/** Beyond twice the maximum, lowers all counts until only the maximum is left, and returns by how much. */
-function trim(counts: Map<string, number>): number {
-  if (counts.size <= 2 * KEPT) return 0
-  const lost = [...counts.values()].sort((one, other) => other - one)[KEPT] as number
-  for (const [identity, count] of [...counts]) {
-    if (count > lost) counts.set(identity, count - lost)
-    else counts.delete(identity)
-  }
-  return lost
 }

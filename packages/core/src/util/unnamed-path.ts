@@ -1,9 +1,8 @@
 import { isIP } from 'node:net'
 
-/** Deeper paths, longer segments and longer agents end with an ellipsis. */
+/** Deeper paths and longer segments end with an ellipsis. */
 const MAX_SEGMENTS = 8
 const MAX_SEGMENT = 48
-const MAX_AGENT = 200
 
 /** `http://user:password@host`, as clients of proxies send it. */
 const ORIGIN = /^[a-z][a-z\d+.-]*:\/\/[^/]*/i
@@ -21,7 +20,7 @@ const NUMBERS_WITHIN = /(?<![a-z\d])\d{3,}(?![a-z\d])|\d{5,}/gi
  *
  * Whether a segment is a token is guessed by its letters and digits. A short or pronounceable secret stays.
  */
-export function foldedPath(target: string): string {
+export function unnamedPath(target: string): string {
   const path = target.replace(ORIGIN, '').replace(/[?#].*$/s, '')
   if (path === '' || path === '*') return path || '/'
   // A host and port of CONNECT, or bytes of another protocol.
@@ -29,26 +28,6 @@ export function foldedPath(target: string): string {
   const segments = path.slice(1).split('/', MAX_SEGMENTS + 1)
   const shown = segments.slice(0, MAX_SEGMENTS).map((segment, i) => foldedSegment(segment, segments[i - 1]))
   return `/${shown.join('/')}${segments.length > MAX_SEGMENTS ? '/…' : ''}`
-}
-
-/** May be an e-mail address, or contain one. */
-const WORD = /[^\s<>()"',;:/=]+/g
-/** Also encoded, once or several times. */
-const AT = /@|%(?:25)*40/i
-/** Not the version in `Chrome/120.0.0.0`. */
-const IPV4 = /(?<![\w.]|(?<!:\/)\/)\d{1,3}(?:\.\d{1,3}){3}(?![\w.])/g
-
-/** The agent, bounded, with a placeholder for each IPv4 address and e-mail address. What else a client writes there stays. */
-export function agentText(agent: string): string {
-  // The texts that are replaced are not cut in two.
-  const start = agent.slice(0, 2 * MAX_AGENT)
-  return bounded(start.replace(WORD, foldedWord).replace(IPV4, ':address'), MAX_AGENT)
-}
-
-function foldedWord(word: string): string {
-  const rest = word.slice(1)
-  const at = rest.search(AT)
-  return at >= 0 && /.\../s.test(rest.slice(at + 1)) ? ':email' : word
 }
 
 /** What stands behind it opens a door, however it looks. */
@@ -82,7 +61,7 @@ function foldedByItself(segment: string): string {
   const [, stem = text, ending = ''] = WITH_ENDING.exec(text) ?? []
   if (looksLikeToken(stem)) return `:token${ending}`
   // An encoded query, as of a link that was encoded twice.
-  return bounded(raw.replace(/(?:%3f|%23|%3b).*$/is, '').replace(NUMBERS_WITHIN, ':number'), MAX_SEGMENT)
+  return shortened(raw.replace(/(?:%3f|%23|%3b).*$/is, '').replace(NUMBERS_WITHIN, ':number'), MAX_SEGMENT)
 }
 
 /** In tokens, letters and digits take turns, capitals stand beside digits and marks, and consonants pile up. */
@@ -109,6 +88,6 @@ function decoded(text: string): string {
 }
 
 /** A text that is not cut within a surrogate pair. */
-function bounded(text: string, length: number): string {
+export function shortened(text: string, length: number): string {
   return text.length > length ? `${text.slice(0, length).replace(/[\ud800-\udbff]$/, '')}…` : text
 }
