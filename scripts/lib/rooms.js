@@ -109,8 +109,9 @@ export const ROOMS = {
       safe: [],
       identity: [],
       figures: [],
+      traffic: [],
       page: [],
-      routes: ['identity', 'figures'],
+      routes: ['identity', 'figures', 'traffic'],
     },
   },
   cli: {

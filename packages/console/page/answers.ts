@@ -35,6 +35,8 @@ export interface About {
     readonly forget: boolean
     readonly search: boolean
     readonly changes: boolean
+    /** Absent in an older console. */
+    readonly traffic?: boolean
   }
 }
 

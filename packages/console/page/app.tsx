@@ -11,6 +11,7 @@ import { Lists } from './pages/lists.js'
 import { Offenders } from './pages/offenders.js'
 import { Overview } from './pages/overview.js'
 import { Policies } from './pages/policies.js'
+import { TrafficPage } from './pages/traffic-page.js'
 import { Notice, Text, Time } from './parts/basics.js'
 import { ClientSearch } from './parts/client-search.js'
 import { zone } from './parts/format.js'
@@ -21,6 +22,7 @@ const SAY_MS = 6000
 
 const PAGES = [
   { page: 'overview', title: 'Overview' },
+  { page: 'traffic', title: 'Traffic' },
   { page: 'client', title: 'Client' },
   { page: 'policies', title: 'Policies' },
   { page: 'offenders', title: 'Offenders' },
@@ -189,6 +191,8 @@ function PageAt({ place }: { place: Place }) {
   switch (place.page) {
     case 'overview':
       return <Overview />
+    case 'traffic':
+      return <TrafficPage query={place.query} />
     case 'client':
       return <Client identity={place.identity} />
     case 'policies':

@@ -33,6 +33,13 @@ export function go(page: string, identity?: Identity): void {
   dispatchEvent(new Event(MOVED))
 }
 
+/** Opens a page with a query, of which fields without a value are left out. */
+export function goWith(page: string, query: Readonly<Record<string, string | undefined>>): void {
+  const given = Object.entries(query).filter(([, value]) => value !== undefined) as [string, string][]
+  const text = new URLSearchParams(given).toString()
+  go(text === '' ? page : `${page}?${text}`)
+}
+
 export function usePlace(): Place {
   const [place, setPlace] = useState(here)
   useEffect(() => {

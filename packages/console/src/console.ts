@@ -16,6 +16,8 @@ import { checkHost } from './safe/hosts.js'
 import { makeOwnLimiter } from './safe/own-limiter.js'
 import { checkForm, checkOrigin } from './safe/same-origin.js'
 import { checkedBody } from './schema.js'
+import { recordTraffic } from './traffic/record-traffic.js'
+import { Traffic } from './traffic/traffic.js'
 
 /** A request for everyone who reaches the console: it has no data. */
 export interface OpenRoute {
@@ -52,9 +54,10 @@ export function makeConsole<Request>(
 ): Console<Request> {
   const options = checkedOptions(given)
   const askLimiter = makeOwnLimiter()
-  const stop = recordRefusals(options.store)
+  const stops = [recordRefusals(options.store), ...(options.traffic ? [recordTraffic(options.store)] : [])]
   const toProblem = (error: unknown) => problemOf(error, options.store)[0]
   const figures = consoleFigures(options.store, { problemOf: toProblem, text: jsonText }, reports)
+  const traffic = new Traffic(options.store)
   const all = [...ROUTES, ...own]
   const routes = new Map(all.map((route) => [route.path, route]))
   const documentText = openApi(all)
@@ -79,7 +82,7 @@ export function makeConsole<Request>(
     if (may === 'act' && options.readOnly) throw new Problem(403, 'this console is read only')
     if (may === 'act' && operator.may !== 'act') throw new Problem(403, 'this operator may only read')
     const body = schema && checkedBody(await readBody(exchange), schema)
-    const call = { console: options as CheckedOptions<never>, body: body as never, operator, ip, figures, ask }
+    const call = { console: options as CheckedOptions<never>, body: body as never, operator, ip, figures, traffic, ask }
     const answer = await run(call)
     return answer instanceof Stream ? answer : jsonReply(answer)
   }
@@ -99,7 +102,7 @@ export function makeConsole<Request>(
     },
     close() {
       figures.close()
-      stop()
+      for (const stop of stops) stop()
     },
   }
 }

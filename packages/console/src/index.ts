@@ -5,6 +5,7 @@ import type { ConsoleOptions } from './options.js'
 
 export type { Authorize, ConsoleOptions, NamedPolicies, Operator } from './options.js'
 export { recordRefusals } from './refusals.js'
+export { recordTraffic } from './traffic/record-traffic.js'
 
 /** The console as a listener of `node:http`. `close` ends its notes of refusals. */
 export type ConsoleListener = ((request: IncomingMessage, response: ServerResponse) => void) & { close(): void }

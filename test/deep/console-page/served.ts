@@ -70,6 +70,7 @@ export async function servedPage(
     limiters: [mail as never],
     policies: { policies: document as never, name: 'api' },
     lists: ['partners'],
+    traffic: true,
     authorize: operatorIn,
   })
   for (const user of clients) {

@@ -10,7 +10,7 @@ import { rate, share, whole } from '../parts/format.js'
 import { NotRecorded, RefusalTable } from '../parts/refusals.js'
 import { StoreChip } from '../parts/store.js'
 import { type Attention, attentionOf } from './attention.js'
-import { Traffic } from './traffic.js'
+import { Traffic } from './send-traffic.js'
 
 const REFUSALS_EVERY_MS = 3000
 const SHOWN_REFUSALS = 12

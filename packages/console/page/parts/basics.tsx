@@ -27,7 +27,7 @@ export function Text({ children }: { children: ComponentChildren }) {
 }
 
 /** An identity of an answer, as a link to its page. */
-export function Who({ kind, value }: { kind: string; value: string }) {
+export function Who({ kind, value, text }: { kind: string; value: string; text?: string }) {
   // Overrides have hashes as documents do.
   if (value.startsWith('sha256:')) return <WhoText kind={kind} value={value} />
   return (
@@ -40,7 +40,17 @@ export function Who({ kind, value }: { kind: string; value: string }) {
         go('client', { kind, value, counted: true })
       }}
     >
-      <WhoText kind={kind} value={value} />
+      {text === undefined ? (
+        <WhoText kind={kind} value={value} />
+      ) : (
+        <>
+          {text}
+          <span class="hidden">
+            {' '}
+            <WhoText kind={kind} value={value} />
+          </span>
+        </>
+      )}
     </a>
   )
 }

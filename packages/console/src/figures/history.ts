@@ -9,6 +9,7 @@ import {
   PROCESSES,
   STEP_MS,
 } from '@sluice/core/internal'
+import { OneAtATime } from '../one-at-a-time.js'
 import { Problem } from '../problem.js'
 import type { HistoryAnswer, HistoryBody, HistoryRow } from './answers.js'
 import { meaningOf } from './count-names.js'
@@ -17,18 +18,14 @@ import { largest } from './sum.js'
 import { Sum } from './totals.js'
 
 const MAX_STEPS: Readonly<Record<FigureStep, number>> = { minute: 1500, hour: 2200 }
-/** Questions that wait for the one before them: each reads up to 2,200 keys. */
-const MAX_WAITING = 20
-/** An answer is given again for as long, in ms. */
-const KEPT_MS = 2000
 
 type Sums = ReadonlyMap<string, number> | undefined
 
 /** The figures of minutes and hours of a store. One question is answered at a time. */
 export class History {
   readonly #figures: Figures
-  readonly #answers = new Map<string, Promise<HistoryAnswer>>()
-  #before: Promise<unknown> = Promise.resolve()
+  /** Each reads up to 2,200 keys. */
+  readonly #answers = new OneAtATime<HistoryAnswer>()
 
   constructor(store: Store) {
     this.#figures = figuresIn(store)
@@ -42,15 +39,7 @@ export class History {
     if (last - first >= MAX_STEPS[step]) {
       throw new Problem(400, `from: expected at most ${MAX_STEPS[step]} ${step}s before to`)
     }
-    const key = `${step} ${first} ${last}`
-    const known = this.#answers.get(key)
-    if (known) return known
-    if (this.#answers.size >= MAX_WAITING) throw new Problem(503, 'too many ask for figures at a time: try again')
-    const answer = this.#before.then(() => this.#read(step, first, last))
-    this.#answers.set(key, answer)
-    const forget = () => this.#answers.delete(key)
-    this.#before = answer.then(() => void setTimeout(forget, KEPT_MS).unref(), forget)
-    return answer
+    return this.#answers.answer(`${step} ${first} ${last}`, () => this.#read(step, first, last))
   }
 
   async #read(step: FigureStep, first: number, last: number): Promise<HistoryAnswer> {

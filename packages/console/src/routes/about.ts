@@ -15,7 +15,7 @@ export const ABOUT = [
     may: 'read',
     answer: 'The operator, the state of the store, and its features.',
     async run({ console: parts, operator }) {
-      const { store, readOnly, lists } = parts
+      const { store, readOnly, lists, traffic } = parts
       const { cause, ...health } = (isPropertyOf(store, 'health') ? await store.health?.() : undefined) ?? {
         state: 'available',
         cause: undefined,
@@ -35,6 +35,7 @@ export const ABOUT = [
           forget: isPropertyOf(store, 'forget'),
           search: isPropertyOf(store, 'kept'),
           changes: store[CHANGES] !== undefined,
+          traffic,
         },
       }
     },

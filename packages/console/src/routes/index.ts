@@ -8,6 +8,7 @@ import { LISTS } from './lists.js'
 import { OVERRIDES } from './overrides.js'
 import { REFUSALS } from './refusals.js'
 import type { Route } from './route.js'
+import { TRAFFIC } from './traffic.js'
 import { VERSIONS } from './versions.js'
 
 /** Every route of the API, in the order of the OpenAPI document. */
@@ -22,4 +23,5 @@ export const ROUTES: readonly Route[] = [
   ...CHANGES,
   ...VERSIONS,
   ...FIGURES,
+  ...TRAFFIC,
 ]

@@ -1,6 +1,7 @@
 import type { ConsoleFigures } from '../figures/parts.js'
 import type { CheckedOptions, Operator } from '../options.js'
 import type { ObjectSchema } from '../schema.js'
+import type { Traffic } from '../traffic/traffic.js'
 
 /** A request to a route, once it may use it. */
 export interface Call<Body = never> {
@@ -11,6 +12,7 @@ export interface Call<Body = never> {
   /** The address that the operator comes from. */
   readonly ip: string | undefined
   readonly figures: ConsoleFigures
+  readonly traffic: Traffic
   /** Asks `authorize` again. @throws Problem where it refuses */
   readonly ask: () => Promise<Operator>
 }

@@ -14,6 +14,7 @@ import { LAST_REFUSALS } from '../store/last-refusals.js'
 import { LISTS, type ListsOfStore, type StoreListOptions, type StoreLists } from '../store/list.js'
 import type { ManagedStore } from '../store/managed.js'
 import { OFFENDERS, type OffendersQuery, type OffendersReport, type StoreOffenders } from '../store/offenders.js'
+import { SHARED_NOTES } from '../store/shared-notes.js'
 import {
   KEPT_CHARGES,
   type Plan,
@@ -45,6 +46,7 @@ import { type RefusalLog, refusalLog } from './offenders/refusal-log.js'
 import { storeOffenders } from './offenders/store-offenders.js'
 import { ChangeLog } from './records/change-log.js'
 import { MemoryChanges } from './records/memory-changes.js'
+import { MemoryNotes } from './records/memory-notes.js'
 import { RecentRefusals } from './records/recent-refusals.js'
 
 export interface MemoryStoreOptions extends StoreListOptions {
@@ -137,6 +139,8 @@ class MemoryStore implements ManagedStore {
   readonly [CHANGES]: ChangeLog
   /** @internal */
   readonly [LAST_REFUSALS] = new RecentRefusals()
+  /** @internal */
+  readonly [SHARED_NOTES]: MemoryNotes
   readonly clock: (() => number) | undefined
   readonly lists: StoreLists | undefined
   readonly blocks: StoreBlocks
@@ -171,6 +175,7 @@ class MemoryStore implements ManagedStore {
     this.#refusals = refusalLog('memoryStore', options.offenders, refusalSlices)
     this[OFFENDERS] = storeOffenders('memoryStore', this.#refusals)
     const changes = new MemoryChanges(() => base.date)
+    this[SHARED_NOTES] = new MemoryNotes(() => base.date)
     this.changes = new ChangeLog(changes, this.#listeners)
     this[CHANGES] = this.changes
     const blocks = new MemoryBlocks(base.now, base.bounds.wall, () => this.#bans.bans)
@@ -183,6 +188,7 @@ class MemoryStore implements ManagedStore {
       ...(this.#refusals ? [this.#refusals] : []),
       refusalSlices,
       this[LAST_REFUSALS],
+      this[SHARED_NOTES],
       this.#bans,
       { forget: (identity) => this.changes.erase(identity), clear: () => changes.clear() },
     ]

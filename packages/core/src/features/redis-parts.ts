@@ -44,6 +44,7 @@ import { RecentRefusals } from './records/recent-refusals.js'
 import { RedisChanges } from './records/redis-changes.js'
 import { RedisFigures } from './records/redis-figures.js'
 import { RedisKeyedScripts } from './records/redis-keyed-scripts.js'
+import { RedisNotes } from './records/redis-notes.js'
 import { RedisRecentRefusals } from './records/redis-recent-refusals.js'
 import { Relaxed } from './relaxed/relaxed.js'
 
@@ -71,6 +72,7 @@ export function assemble(client: RedisClient, given: RedisStoreOptions) {
   })
   const refusalSlices = new RedisRefusals(base)
   const refusals = refusalLog('redisStore', options.offenders, refusalSlices)
+  const sharedRefusals = new RedisRecentRefusals(base)
   watchMasters(client, base, [mirrored, lists])
   return {
     ...base,
@@ -91,7 +93,8 @@ export function assemble(client: RedisClient, given: RedisStoreOptions) {
     refusalSlices,
     figures: new RedisFigures(base),
     keyedScripts: new RedisKeyedScripts(base),
-    recentRefusals: new RecentRefusals(new RedisRecentRefusals(base)),
+    recentRefusals: new RecentRefusals(sharedRefusals),
+    notes: new RedisNotes(base, sharedRefusals),
     changeLog: new ChangeLog(new RedisChanges(base), options.listeners),
     permitLooks: new PermitLooks(base),
     readiness: new StoreReadiness({ ...base, pending: () => batches.pending, started: () => known.starting }),

@@ -16,6 +16,7 @@ import { LAST_REFUSALS, type LastRefusals } from '../store/last-refusals.js'
 import { LISTS, type ListsOfStore, type StoreLists } from '../store/list.js'
 import type { ManagedStore } from '../store/managed.js'
 import { OFFENDERS, type OffendersQuery, type OffendersReport, type StoreOffenders } from '../store/offenders.js'
+import { SHARED_NOTES, type SharedNotes } from '../store/shared-notes.js'
 import {
   KEPT_CHARGES,
   OWN_COUNTS,
@@ -54,6 +55,8 @@ export class RedisStore implements ManagedStore {
   /** @internal */
   readonly [FIGURES]: FiguresKeeper
   /** @internal */
+  readonly [SHARED_NOTES]: SharedNotes
+  /** @internal */
   readonly [OWN_COUNTS]: OwnCounts
   readonly lists: StoreLists | undefined
   readonly clock: (() => number) | undefined
@@ -85,6 +88,7 @@ export class RedisStore implements ManagedStore {
     this[LAST_REFUSALS] = parts.recentRefusals
     this[KEYED_SCRIPTS] = parts.keyedScripts
     this[FIGURES] = parts.figures
+    this[SHARED_NOTES] = parts.notes
   }
 
   /** @internal */

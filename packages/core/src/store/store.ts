@@ -12,6 +12,7 @@ import { KEYED_SCRIPTS, type KeyedScripts } from './keyed-scripts.js'
 import { LAST_REFUSALS, type LastRefusals } from './last-refusals.js'
 import type { LISTS, ListsOfStore } from './list.js'
 import type { OFFENDERS, StoreOffenders } from './offenders.js'
+import { SHARED_NOTES, type SharedNotes } from './shared-notes.js'
 import type { StoreList } from './store-list.js'
 
 export type { CalendarWindow, KernelName } from './algorithms.js'
@@ -470,6 +471,8 @@ export interface Store {
   readonly [LAST_REFUSALS]?: LastRefusals
   /** @internal States of our other packages. Absent on stores that no other process uses. */
   readonly [KEYED_SCRIPTS]?: KeyedScripts
+  /** @internal The notes of its processes for consoles. Absent on stores that keep none. */
+  readonly [SHARED_NOTES]?: SharedNotes
   /** @internal The figures of its processes. Absent on stores that cannot show them to other processes. */
   readonly [FIGURES]?: FiguresKeeper
   /** @internal The counts of this process alone. Absent on stores whose processes never decide by themselves. */
@@ -484,6 +487,11 @@ export function lastRefusalsOf(store: Store): LastRefusals | undefined {
 /** What runs scripts of our own packages in a store that processes share: declarations of the store do not show it. */
 export function keyedScriptsOf(store: Store): KeyedScripts | undefined {
   return store[KEYED_SCRIPTS]
+}
+
+/** The notes that a store keeps for consoles. */
+export function sharedNotesOf(store: Store): SharedNotes | undefined {
+  return store[SHARED_NOTES]
 }
 
 /** The clock that decides, where a store shows it. */

@@ -18,6 +18,7 @@ import type { RedisRefusals } from '../offenders/redis-refusals.js'
 import type { RefusalLog } from '../offenders/refusal-log.js'
 import type { ChangeLog } from './change-log.js'
 import type { RecentRefusals } from './recent-refusals.js'
+import type { RedisNotes } from './redis-notes.js'
 
 /** The data of an identity in Redis. Plain data, as JSON holds it. */
 export interface KeptState {
@@ -53,13 +54,14 @@ interface IdentityParts extends RedisBase {
   readonly refusals: RefusalLog | undefined
   readonly refusalSlices: RedisRefusals
   readonly recentRefusals: RecentRefusals
+  readonly notes: RedisNotes
   readonly changeLog: ChangeLog
 }
 
 /** Erases the data of an identity in Redis. Scans all keys of the server. */
 export async function forget(state: IdentityParts, given: IdentityByKind): Promise<void> {
   const { connection, timeoutMs, outbox, changes, redisBlocks, lists, refusals, refusalSlices, ...rest } = state
-  const { recentRefusals, changeLog } = rest
+  const { recentRefusals, notes, changeLog } = rest
   const identity = identityText('forget', given)
   await changes.make({ kind: 'forget', identity }, async () => {
     // Blocks and lists come first, or a process that knows an entry might write it again.
@@ -70,6 +72,7 @@ export async function forget(state: IdentityParts, given: IdentityByKind): Promi
     refusals?.forget(identity)
     await forgetKeys(connection, timeoutMs, refusalSlices.start, identity)
     await recentRefusals.forget(identity)
+    await notes.forget(identity)
     await changeLog.erase(identity)
   })
 }

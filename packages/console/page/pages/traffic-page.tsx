@@ -1,0 +1,207 @@
+import type { ComponentChildren } from 'preact'
+import type { TrafficAnswer, TrafficEntry, TrafficFilter, TrafficTop } from '../../src/traffic/answers.js'
+import { useShell } from '../context.js'
+import { useAsk } from '../live/use-ask.js'
+import { Failure, Notice, PageHead, Section, Text, Time, Who, WhoText } from '../parts/basics.js'
+import { Choice } from '../parts/dialog.js'
+import { counted, share, whole } from '../parts/format.js'
+import { reasonText } from '../parts/refusals.js'
+import { Table } from '../parts/table.js'
+import { goWith, type Query } from '../router.js'
+
+const MINUTE_MS = 60_000
+const EVERY_MS = 10_000
+const SPANS = [
+  ['15m', 'the last 15 minutes', 15],
+  ['1h', 'the last hour', 60],
+  ['6h', 'the last 6 hours', 360],
+  ['24h', 'the last 24 hours', 1440],
+] as const
+const ORDERS = [
+  ['decisions', 'most decisions'],
+  ['refused', 'most refusals'],
+] as const
+type Field = keyof TrafficFilter
+const FIELDS: readonly Field[] = ['policy', 'reason', 'path', 'network', 'client']
+
+/** The filter in an address: a client stands there as a random id. */
+export function filterIn(query: Query): TrafficFilter {
+  return Object.fromEntries(FIELDS.flatMap((field) => (query[field] ? [[field, query[field]]] : [])))
+}
+
+/** A reason as the operator reads it. */
+function wordsOf(reason: string): string {
+  if (reason === 'left') return 'client left'
+  const [, reported] = /^reported:(.*)$/.exec(reason) ?? []
+  return reported === undefined ? reasonText(reason) : `only reported: ${reasonText(reported)}`
+}
+
+export function TrafficPage({ query }: { query: Query }) {
+  const [span, , minutes] = SPANS.find(([name]) => name === query.span) ?? SPANS[1]
+  const by = query.by === 'refused' ? 'refused' : 'decisions'
+  const filter = filterIn(query)
+  // Rounded, so that a minute has one question.
+  const to = Math.ceil(Date.now() / MINUTE_MS) * MINUTE_MS
+  const found = useAsk<TrafficAnswer>('/api/traffic', { from: to - minutes * MINUTE_MS, to, by, ...filter }, EVERY_MS)
+  const move = (part: Readonly<Record<string, string | undefined>>) => goWith('traffic', { ...query, ...part })
+  return (
+    <>
+      <PageHead
+        title="Traffic"
+        about="Where requests come from. Choose a value, and the page shows its requests alone."
+      />
+      <div class="filters">
+        <Choice
+          label="Span"
+          value={span}
+          of={SPANS.map(([name, text]) => [name, text])}
+          set={(next) => move({ span: next })}
+        />
+        <Choice label="Order" value={by} of={ORDERS} set={(next) => move({ by: next })} />
+      </div>
+      <Chosen filter={filter} client={found.answer?.client} drop={(field) => move({ [field]: undefined })} />
+      <Failure of={found} />
+      {found.error?.status !== 501 && <Tops answer={found.answer} filter={filter} choose={move} by={by} />}
+    </>
+  )
+}
+
+interface ChosenProps {
+  readonly filter: TrafficFilter
+  readonly client: TrafficAnswer['client']
+  drop(field: Field): void
+}
+
+const NAMES: Readonly<Record<Field, string>> = {
+  policy: 'Policy',
+  reason: 'Outcome',
+  path: 'Path',
+  network: 'Network',
+  client: 'Client',
+}
+
+function Chosen({ filter, client, drop }: ChosenProps) {
+  const fields = FIELDS.filter((field) => filter[field] !== undefined)
+  if (fields.length === 0) return null
+  const textOf = (field: Field): ComponentChildren => {
+    if (field === 'reason') return wordsOf(filter.reason ?? '')
+    if (field !== 'client') return <Text>{filter[field]}</Text>
+    return client ? <Who {...client} /> : client === null ? 'not known any more' : 'one moment'
+  }
+  return (
+    <ul class="chosen" aria-label="Filters">
+      {fields.map((field) => (
+        <li key={field}>
+          <span class="muted">{NAMES[field]}</span> {textOf(field)}{' '}
+          <button type="button" class="quiet" onClick={() => drop(field)}>
+            Remove<span class="hidden"> the filter by {NAMES[field].toLowerCase()}</span>
+          </button>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+interface TopsProps {
+  readonly answer: TrafficAnswer | undefined
+  readonly filter: TrafficFilter
+  readonly by: 'decisions' | 'refused'
+  choose(part: TrafficFilter): void
+}
+
+function Tops({ answer, filter, by, choose }: TopsProps) {
+  const { about } = useShell()
+  if (answer?.processes === 0) {
+    return (
+      <Notice>
+        No process has recorded traffic in this span.{' '}
+        {about.features.traffic ? (
+          'No request was decided.'
+        ) : (
+          <>
+            Set <code>traffic: true</code> in <code>consoleFor</code>; processes without a console call{' '}
+            <code>recordTraffic(store)</code>.
+          </>
+        )}
+      </Notice>
+    )
+  }
+  const parts = { filter, choose, by }
+  return (
+    <>
+      {answer && (
+        <p class="muted">
+          {counted(answer.decisions, 'decision')} in all since <Time at={answer.from} />, {whole(answer.refused)} of
+          them refused, by {whole(answer.processes)} {answer.processes === 1 ? 'process' : 'processes'}.
+        </p>
+      )}
+      {answer?.notes.map((note) => (
+        <Notice key={note}>{note}</Notice>
+      ))}
+      <div class="tops">
+        <Top title="Policies" field="policy" of={answer?.policies} {...parts} />
+        <Top title="Outcomes" field="reason" of={answer?.reasons} {...parts} />
+        <Top title="Paths" field="path" of={answer?.paths} {...parts} />
+        <Top title="Networks" field="network" of={answer?.networks} {...parts} />
+        <Top title="Clients" field="client" of={answer?.clients} {...parts} />
+      </div>
+    </>
+  )
+}
+
+interface TopProps extends Omit<TopsProps, 'answer'> {
+  readonly title: string
+  readonly field: Field
+  readonly of: TrafficTop | undefined
+}
+
+function Top({ title, field, of, filter, choose }: TopProps) {
+  return (
+    <Section title={title}>
+      <Table
+        name={title}
+        rows={of?.entries}
+        empty="None in this span."
+        keyOf={({ value }) => value}
+        columns={[
+          {
+            title: NAMES[field],
+            show: (entry) => (
+              <button
+                type="button"
+                class="choose"
+                aria-pressed={filter[field] === entry.value}
+                onClick={() =>
+                  choose({ [field]: filter[field] === entry.value ? undefined : entry.value } as TrafficFilter)
+                }
+              >
+                <Value field={field} entry={entry} />
+              </button>
+            ),
+          },
+          { title: 'Decisions', isNumber: true, show: ({ decisions }) => whole(decisions) },
+          {
+            title: 'Refused',
+            isNumber: true,
+            show: ({ decisions, refused }) =>
+              refused === 0 ? '0' : `${whole(refused)} (${share(refused / Math.max(decisions, 1))})`,
+          },
+          field === 'client' && {
+            title: 'Page of the client',
+            isHidden: true,
+            show: ({ client }) => client && <Who {...client} text="Open" />,
+          },
+        ]}
+      />
+      {of !== undefined && of.error > 0 && (
+        <p class="muted below">Each number may be up to {whole(of.error)} too low; others may be missing.</p>
+      )}
+    </Section>
+  )
+}
+
+function Value({ field, entry: { value, client } }: { field: Field; entry: TrafficEntry }) {
+  if (field === 'reason') return <>{wordsOf(value)}</>
+  if (field !== 'client') return <Text>{value}</Text>
+  return client ? <WhoText {...client} /> : <>forgotten client</>
+}

@@ -1,0 +1,42 @@
+import type { TrafficBody } from '../traffic/answers.js'
+import { object, route } from './route.js'
+
+const TIME = { type: 'integer', minimum: 0, maximum: 2 ** 48 - 1 } as const
+const TEXT = { type: 'string', minLength: 1, maxLength: 512 } as const
+
+/** Fields of a filter. */
+export const FILTER = {
+  policy: { ...TEXT, description: 'Decisions of this policy.' },
+  reason: {
+    ...TEXT,
+    description: 'admitted, left, the reason of a refusal, or reported: and the reason of one that was only reported.',
+  },
+  path: { ...TEXT, description: 'A path as in an answer, without ids and names.' },
+  network: { ...TEXT, description: 'A network as in an answer: /24 of IPv4, /48 of IPv6.' },
+  client: { type: 'string', minLength: 1, maxLength: 32, description: 'The id of a client, as in an answer.' },
+} as const
+
+export const TRAFFIC = [
+  route<TrafficBody>({
+    method: 'POST',
+    path: '/api/traffic',
+    id: 'traffic',
+    summary:
+      'Where requests come from: the policies, reasons, paths, networks and clients with the most decisions or refusals.',
+    may: 'read',
+    body: object(
+      {
+        from: { ...TIME, description: 'Ms since 1970. Rounded down to a minute; beyond two hours to an hour.' },
+        to: { ...TIME, description: 'Ms since 1970. At most 24 hours after from.' },
+        by: { type: 'string', enum: ['decisions', 'refused'], description: 'The order; decisions without it.' },
+        top: { type: 'integer', minimum: 1, maximum: 50, description: 'Entries of each kind; 10 without it.' },
+        ...FILTER,
+      },
+      'from',
+      'to',
+    ),
+    answer:
+      'Entries with their decisions and refusals, never too high, and the most by which they are too low. The id of a client in a filter resolves for a week.',
+    run: ({ traffic, body }) => traffic.read(body),
+  }),
+]

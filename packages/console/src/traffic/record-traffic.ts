@@ -1,0 +1,67 @@
+import { randomUUID } from 'node:crypto'
+import { events, type Store } from '@sluice/core'
+import { sharedNotesOf } from '@sluice/core/internal'
+import { isTraffic } from './decisions.js'
+import { TopSink } from './top-sink.js'
+
+const EVERY_MS = 1000
+
+interface Recorded {
+  users: number
+  readonly stop: () => void
+  /** Writes what is new, so that a reader in this process has it. */
+  readonly write: () => Promise<void>
+}
+
+const recorded = new WeakMap<Store, Recorded>()
+
+/**
+ * Has this process count its decisions by policy, reason, path, client and network, for the page *Traffic* of consoles on this
+ * store. Consoles with `traffic: true` call it by themselves. It ends once all who started it have called the function that this returns.
+ *
+ * Memory, and what it writes to the store, are bounded: see docs/console.md#traffic.
+ */
+export function recordTraffic(store: Store): () => void {
+  const all = recorded.get(store) ?? { users: 0, ...recordIn(store) }
+  recorded.set(store, all)
+  all.users++
+  let isOn = true
+  return () => {
+    if (!isOn) return
+    isOn = false
+    if (--all.users > 0) return
+    recorded.delete(store)
+    all.stop()
+  }
+}
+
+/** Writes what this process has recorded for a store, so that its own consoles show it at once. */
+export async function writeTraffic(store: Store): Promise<void> {
+  await recorded.get(store)?.write()
+}
+
+function recordIn(store: Store): Omit<Recorded, 'users'> {
+  const notes = sharedNotesOf(store)
+  if (!notes) return { stop() {}, async write() {} }
+  const top = new TopSink(notes, randomUUID())
+  const sinks = [top]
+  const off = events.on('decision', (event) => {
+    if (isTraffic(event)) for (const sink of sinks) sink.note(event)
+  })
+  let isBusy = false
+  const timer = setInterval(async () => {
+    if (isBusy) return
+    isBusy = true
+    // The store may be away: then it is tried again.
+    for (const sink of sinks) await sink.tick().catch(() => {})
+    isBusy = false
+  }, EVERY_MS).unref()
+  return {
+    stop() {
+      off()
+      clearInterval(timer)
+      void top.write().catch(() => {})
+    },
+    write: () => top.write(),
+  }
+}

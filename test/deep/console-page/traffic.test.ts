@@ -1,0 +1,148 @@
+// Deep: needs a browser.
+import { mkdirSync, readFileSync } from 'node:fs'
+import { createServer, request } from 'node:http'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { consoleFor } from '@sluice/console/express'
+import { memoryStore } from '@sluice/core'
+import { rateLimit } from '@sluice/express'
+import type { AxeResults } from 'axe-core'
+import express from 'express'
+import { type Browser, chromium, type Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { chromiumPath } from '../../../scripts/programs.js'
+import { portOf } from '../../console/support.js'
+import { ensureBuilt } from '../../support/built-core.js'
+import { closedAfterEach } from '../../support/closed-after-each.js'
+
+const PICTURES = fileURLToPath(new URL('../../../.tmp/console-page/', import.meta.url))
+const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
+const LOOKS = [360, 1280].flatMap((width) =>
+  (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme })),
+)
+const HOSTILE = '/<img/src=x/onerror=alert(1)>/%E2%80%AEadmin'
+
+let browser: Browser
+beforeAll(async () => {
+  const executablePath = chromiumPath()
+  if (!executablePath) throw new Error('no Chromium: node scripts/programs.js chromium, or set CHROMIUM')
+  ensureBuilt('core', 'console')
+  mkdirSync(PICTURES, { recursive: true })
+  browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
+})
+afterAll(() => browser?.close())
+
+const open = closedAfterEach()
+
+/** A service with a console. @param traffic whether it records */
+async function served(traffic = true) {
+  const store = memoryStore()
+  const limiters = [
+    rateLimit({ name: 'api', store, limit: 40, window: '1h' }),
+    rateLimit({ name: 'login', store, limit: 3, window: '1h' }),
+  ]
+  const handler = consoleFor({ store, limiters, traffic, authorize: () => ({ name: 'ann', may: 'act' }) })
+  const app = express().set('trust proxy', 1).use('/sluice', handler)
+  app.use('/login', limiters[1] as never)
+  app.use(limiters[0] as never, (_req, res) => void res.send('ok'))
+  const server = createServer(app)
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  open.push(
+    () => new Promise((resolve) => server.close(resolve)),
+    () => server.closeAllConnections(),
+    () => handler.close(),
+  )
+  const port = portOf(server)
+  const send = (ip: string, path: string) =>
+    new Promise<void>((resolve, reject) => {
+      const headers = { 'x-forwarded-for': ip }
+      request({ port, host: '127.0.0.1', path, headers, agent: false }, (response) => {
+        response.resume().on('end', () => resolve())
+      })
+        .on('error', reject)
+        .end()
+    })
+  for (let n = 0; n < 45; n++) await send('192.0.2.7', `/orders/${1000 + n}`)
+  for (let n = 0; n < 8; n++) await send('198.51.100.4', '/login')
+  for (let n = 0; n < 6; n++) await send(`203.0.113.${n}`, n % 2 ? '/health' : '/search?q=x')
+  for (let n = 0; n < 4; n++) await send('2001:db8:1:2::3', HOSTILE)
+  return { url: `http://127.0.0.1:${port}/sluice/`, send }
+}
+
+async function opened(url: string, look: (typeof LOOKS)[number] = { width: 1280, colorScheme: 'light' }) {
+  const { width, colorScheme } = look
+  const context = await browser.newContext({ colorScheme, viewport: { width, height: 800 }, timezoneId: 'Asia/Tokyo' })
+  open.push(() => context.close())
+  const page = await context.newPage()
+  const complaints: string[] = []
+  page.on('console', (message) => complaints.push(`${message.type()}: ${message.text()}`))
+  page.on('pageerror', (error) => complaints.push(`error: ${error.message}`))
+  page.on('dialog', (dialog) => complaints.push(`dialog: ${dialog.message()}`))
+  await page.goto(url, { waitUntil: 'load' })
+  await page.getByRole('heading', { level: 1 }).waitFor()
+  return { page, complaints }
+}
+
+async function checked(page: Page, name: string, look: (typeof LOOKS)[number]): Promise<void> {
+  await expect.poll(() => page.getByText('One moment.').count(), { timeout: 20_000 }).toBe(0)
+  await page.screenshot({ path: join(PICTURES, `${name}-${look.width}-${look.colorScheme}.png`), fullPage: true })
+  expect(await page.evaluate('document.documentElement.scrollWidth'), name).toBe(look.width)
+  const { violations } = (await page.evaluate(
+    'axe.run({ preload: false, rules: { region: { enabled: true } } })',
+  )) as AxeResults
+  expect(violations.map(({ id, nodes }) => `${name}: ${id}: ${nodes.map(({ html }) => html).join(' ')}`)).toEqual([])
+}
+
+test.each(LOOKS)('traffic fits and passes axe: $width px, $colorScheme', async (look) => {
+  const { url } = await served()
+  const { page, complaints } = await opened(`${url}#/traffic`, look)
+  await page.evaluate(readFileSync(AXE, 'utf8'))
+  await page.getByRole('button', { name: 'ip 192.0.2.7' }).waitFor()
+  await checked(page, 'traffic-full', look)
+  await page.getByRole('button', { name: '/orders/:number' }).click()
+  await page.getByRole('button', { name: 'Remove the filter by path' }).waitFor()
+  await checked(page, 'traffic-filtered', look)
+  expect(complaints).toEqual([])
+})
+
+test('each value is a filter, the address is a link to send, and names no client', async () => {
+  const { url } = await served()
+  const { page, complaints } = await opened(`${url}#/traffic`)
+  const filtersOf = (on: Page) => on.getByRole('list', { name: 'Filters' }).getByRole('listitem').allTextContents()
+  await page.getByRole('button', { name: 'limit used up' }).click()
+  await page.getByRole('button', { name: 'login', exact: true }).click()
+  await page.getByRole('button', { name: 'ip 198.51.100.4' }).click()
+  await expect.poll(() => filtersOf(page)).toHaveLength(3)
+  await page.getByRole('combobox', { name: 'Span' }).selectOption('15m')
+  await expect.poll(() => page.url()).toMatch(/#\/traffic\?(.*&)?policy=login.*span=15m|span=15m.*policy=login/)
+  expect(page.url()).not.toMatch(/198|51\.100/)
+  const link = await opened(page.url())
+  await expect
+    .poll(async () => (await filtersOf(link.page)).join('; '))
+    .toMatch(/Policy login.*Outcome limit used up.*Client ip 198\.51\.100\.4/)
+  await link.page.getByRole('row', { name: /\/login 5 5/ }).waitFor()
+  await link.page.getByRole('button', { name: 'Remove the filter by client' }).click()
+  await expect.poll(() => filtersOf(link.page)).toHaveLength(2)
+  await link.page.goBack()
+  await expect.poll(() => filtersOf(link.page)).toHaveLength(3)
+  await link.page.getByRole('link', { name: 'Open ip 198.51.100.4' }).click()
+  await link.page.getByText('It is refused now.').waitFor()
+  expect(link.page.url()).toBe(`${url}#/client`)
+  expect([...complaints, ...link.complaints]).toEqual([])
+})
+
+test('paths of an attacker stay text', async () => {
+  const { url } = await served()
+  const { page, complaints } = await opened(`${url}#/traffic`)
+  await page.getByRole('button', { name: /onerror/ }).click()
+  await page.getByRole('button', { name: 'Remove the filter by path' }).waitFor()
+  expect(await page.locator('main img, main script, main [onerror]').count()).toBe(0)
+  expect(complaints).toEqual([])
+})
+
+test('while no process records, the page says how to begin', async () => {
+  const { url } = await served(false)
+  const { page } = await opened(`${url}#/traffic`)
+  await page.getByText(/Set traffic: true in consoleFor/).waitFor()
+})
