@@ -25,7 +25,7 @@ type Field = keyof TrafficFilter
 const FIELDS: readonly Field[] = ['policy', 'reason', 'path', 'network', 'client']
 
 /** The filter in an address: a client stands there as a random id. */
-export function filterIn(query: Query): TrafficFilter {
+function filterIn(query: Query): TrafficFilter {
   return Object.fromEntries(FIELDS.flatMap((field) => (query[field] ? [[field, query[field]]] : [])))
 }
 

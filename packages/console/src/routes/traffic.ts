@@ -5,7 +5,7 @@ const TIME = { type: 'integer', minimum: 0, maximum: 2 ** 48 - 1 } as const
 const TEXT = { type: 'string', minLength: 1, maxLength: 512 } as const
 
 /** Fields of a filter. */
-export const FILTER = {
+const FILTER = {
   policy: { ...TEXT, description: 'Decisions of this policy.' },
   reason: {
     ...TEXT,

@@ -10,7 +10,7 @@ import {
 } from '@sluice/core/internal'
 
 /** Begins the reason of a refusal that is only reported. */
-export const REPORTED = 'reported:'
+const REPORTED = 'reported:'
 
 /** Takes every decision of this process, and keeps something of it for consoles. */
 export interface Sink {

@@ -104,7 +104,7 @@ export class Traffic {
 }
 
 /** @throws Problem */
-export function notesIn(notes: SharedNotes | undefined): SharedNotes {
+function notesIn(notes: SharedNotes | undefined): SharedNotes {
   if (notes) return notes
   throw new Problem(501, 'this store keeps no traffic')
 }
