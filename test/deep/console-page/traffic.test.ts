@@ -1,39 +1,25 @@
 // Deep: needs a browser.
-import { mkdirSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { createServer, request } from 'node:http'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { consoleFor } from '@sluice/console/express'
 import { memoryStore } from '@sluice/core'
 import { rateLimit } from '@sluice/express'
 import type { AxeResults } from 'axe-core'
 import express from 'express'
-import { type Browser, chromium, type Page } from 'playwright-core'
-import { afterAll, beforeAll, expect, test } from 'vitest'
-import { chromiumPath } from '../../../scripts/programs.js'
+import type { Page } from 'playwright-core'
+import { expect, test } from 'vitest'
 import { portOf } from '../../console/support.js'
-import { ensureBuilt } from '../../support/built-core.js'
-import { closedAfterEach } from '../../support/closed-after-each.js'
+import { consoleBrowser, PICTURES, settled } from './browser.js'
 
-const PICTURES = fileURLToPath(new URL('../../../.tmp/console-page/', import.meta.url))
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
 const LOOKS = [360, 1280].flatMap((width) =>
   (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme })),
 )
 const HOSTILE = '/<img/src=x/onerror=alert(1)>/%E2%80%AEadmin'
 
-let browser: Browser
-beforeAll(async () => {
-  const executablePath = chromiumPath()
-  if (!executablePath) throw new Error('no Chromium: node scripts/programs.js chromium, or set CHROMIUM')
-  ensureBuilt('core', 'console')
-  mkdirSync(PICTURES, { recursive: true })
-  browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] })
-})
-afterAll(() => browser?.close())
-
-const open = closedAfterEach()
+const { open, opened } = consoleBrowser()
 
 /** A service with a console. @param traffic whether it records */
 async function served(traffic = true) {
@@ -70,22 +56,8 @@ async function served(traffic = true) {
   return { url: `http://127.0.0.1:${port}/sluice/`, send }
 }
 
-async function opened(url: string, look: (typeof LOOKS)[number] = { width: 1280, colorScheme: 'light' }) {
-  const { width, colorScheme } = look
-  const context = await browser.newContext({ colorScheme, viewport: { width, height: 800 }, timezoneId: 'Asia/Tokyo' })
-  open.push(() => context.close())
-  const page = await context.newPage()
-  const complaints: string[] = []
-  page.on('console', (message) => complaints.push(`${message.type()}: ${message.text()}`))
-  page.on('pageerror', (error) => complaints.push(`error: ${error.message}`))
-  page.on('dialog', (dialog) => complaints.push(`dialog: ${dialog.message()}`))
-  await page.goto(url, { waitUntil: 'load' })
-  await page.getByRole('heading', { level: 1 }).waitFor()
-  return { page, complaints }
-}
-
 async function checked(page: Page, name: string, look: (typeof LOOKS)[number]): Promise<void> {
-  await expect.poll(() => page.getByText('One moment.').count(), { timeout: 20_000 }).toBe(0)
+  await settled(page)
   await page.screenshot({ path: join(PICTURES, `${name}-${look.width}-${look.colorScheme}.png`), fullPage: true })
   expect(await page.evaluate('document.documentElement.scrollWidth'), name).toBe(look.width)
   const { violations } = (await page.evaluate(
@@ -96,7 +68,7 @@ async function checked(page: Page, name: string, look: (typeof LOOKS)[number]): 
 
 test.each(LOOKS)('traffic fits and passes axe: $width px, $colorScheme', async (look) => {
   const { url } = await served()
-  const { page, complaints } = await opened(`${url}#/traffic`, look)
+  const { page, complaints } = await opened(`${url}#/traffic`, 'ann', look)
   await page.evaluate(readFileSync(AXE, 'utf8'))
   await page.getByRole('button', { name: 'ip 192.0.2.7' }).waitFor()
   await checked(page, 'traffic-full', look)
@@ -108,7 +80,7 @@ test.each(LOOKS)('traffic fits and passes axe: $width px, $colorScheme', async (
 
 test('each value is a filter, the address is a link to send, and names no client', async () => {
   const { url } = await served()
-  const { page, complaints } = await opened(`${url}#/traffic`)
+  const { page, complaints } = await opened(`${url}#/traffic`, 'ann')
   const filtersOf = (on: Page) => on.getByRole('list', { name: 'Filters' }).getByRole('listitem').allTextContents()
   await page.getByRole('button', { name: 'limit used up' }).click()
   await page.getByRole('button', { name: 'login', exact: true }).click()
@@ -117,7 +89,7 @@ test('each value is a filter, the address is a link to send, and names no client
   await page.getByRole('combobox', { name: 'Span' }).selectOption('15m')
   await expect.poll(() => page.url()).toMatch(/#\/traffic\?(.*&)?policy=login.*span=15m|span=15m.*policy=login/)
   expect(page.url()).not.toMatch(/198|51\.100/)
-  const link = await opened(page.url())
+  const link = await opened(page.url(), 'ann')
   await expect
     .poll(async () => (await filtersOf(link.page)).join('; '))
     .toMatch(/Policy login.*Outcome limit used up.*Client ip 198\.51\.100\.4/)
@@ -134,7 +106,7 @@ test('each value is a filter, the address is a link to send, and names no client
 
 test('paths of an attacker stay text', async () => {
   const { url } = await served()
-  const { page, complaints } = await opened(`${url}#/traffic`)
+  const { page, complaints } = await opened(`${url}#/traffic`, 'ann')
   await page.getByRole('button', { name: /onerror/ }).click()
   await page.getByRole('button', { name: 'Remove the filter by path' }).waitFor()
   expect(await page.locator('main img, main script, main [onerror]').count()).toBe(0)
@@ -143,6 +115,6 @@ test('paths of an attacker stay text', async () => {
 
 test('while no process records, the page says how to begin', async () => {
   const { url } = await served(false)
-  const { page } = await opened(`${url}#/traffic`)
+  const { page } = await opened(`${url}#/traffic`, 'ann')
   await page.getByText(/Set traffic: true in consoleFor/).waitFor()
 })
