@@ -1,5 +1,5 @@
+import { unnamedPath } from '@sluice/core/internal'
 import { copied } from '../formats/texts.js'
-import { foldedPath } from './folded-path.js'
 
 /** What stands before the name of a resource in the paths of an API. */
 const GENERIC = /^(?:api|rest|v\d{1,3})$/
@@ -45,7 +45,7 @@ function patternOf(start: string): string | undefined {
   const lower = start.toLowerCase()
   const segments = lower.slice(1).split('/')
   if (!segments.every((segment) => PLAIN.test(segment)) || segments.some(isDots)) return undefined
-  return foldedPath(lower).includes(':') ? undefined : `${lower}/**`
+  return unnamedPath(lower).includes(':') ? undefined : `${lower}/**`
 }
 
 function isDots(segment: string): boolean {
