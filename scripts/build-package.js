@@ -21,7 +21,7 @@ import { shortenNames } from './lib/shorten-names.js'
 import { withWholeTexts } from './lib/whole-texts.js'
 
 /** @typedef {import('./lib/entries.js').Entry} Entry */
-/** @typedef {{ engines: { node: string }, exports: Record<string, unknown> }} Manifest */
+/** @typedef {{ engines: { node: string }, exports: Record<string, unknown>, sluice?: { apart: string[] } }} Manifest */
 
 const isProgramAlone = process.env.SLUICE_BUILD === 'program'
 
@@ -37,8 +37,9 @@ export async function buildPackage(folder) {
 
   await Promise.all([
     isProgramAlone || run('tsc', ['-p', 'tsconfig.json'], { cwd: folder }),
-    buildProgram(folder, dist, manifest, entries).then((sources) => {
-      for (const { name } of entries) writeFaces(dist, name)
+    ...entriesApart(manifest, entries).map((entry) => buildApart(folder, dist, manifest, entry)),
+    buildProgram(folder, dist, manifest, entriesOfProgram(manifest, entries)).then((sources) => {
+      for (const { name } of entriesOfProgram(manifest, entries)) writeFaces(dist, name)
       return hasModules(manifest) && !isProgramAlone
         ? buildModules(folder, dist, manifest, entries, sources)
         : undefined
@@ -83,14 +84,42 @@ export function cardFor(adapter, page) {
 }
 
 /**
+ * Entries with a program of their own, which share no state with the others: who imports them loads nothing else of the package.
+ * The manifest names them in `sluice.apart`.
+ *
+ * @param {Manifest} manifest
+ * @param {Entry[]} entries
+ */
+const entriesApart = ({ sluice }, entries) => entries.filter(({ name }) => sluice?.apart.includes(name))
+
+/**
+ * @param {Manifest} manifest
+ * @param {Entry[]} entries
+ */
+const entriesOfProgram = ({ sluice }, entries) => entries.filter(({ name }) => !sluice?.apart.includes(name))
+
+/**
+ * @param {string} folder
+ * @param {string} dist
+ * @param {Manifest} manifest
+ * @param {Entry} entry
+ */
+async function buildApart(folder, dist, manifest, entry) {
+  const program = `${entry.name}.program.cjs`
+  await buildProgram(folder, dist, manifest, [entry], program)
+  writeFaces(dist, entry.name, program)
+}
+
+/**
  * @param {string} folder
  * @param {string} dist
  * @param {Manifest} manifest
  * @param {Entry[]} entries
+ * @param {string} program
  * @returns {Promise<string[]>} its sources
  */
-async function buildProgram(folder, dist, manifest, entries) {
-  const outfile = join(dist, 'program.cjs')
+async function buildProgram(folder, dist, manifest, entries, program = 'program.cjs') {
+  const outfile = join(dist, program)
   /** @type {import('./lib/redis-apart.js').ProgramOptions} */
   const options = {
     ...commonOptions(folder, manifest),
@@ -200,15 +229,16 @@ function commonOptions(folder, { engines }) {
  *
  * @param {string} dist
  * @param {string} entry
+ * @param {string} file
  */
-function writeFaces(dist, entry) {
+function writeFaces(dist, entry, file = 'program.cjs') {
   const face = join(dist, `${entry}.cjs`)
   // Node searches an imported CommonJS file for its exports, and every file that it re-exports by a plain `module.exports =
   // require(…)`. For the whole program that takes three times as long as to run it.
   writeFileSync(
     face,
     `'use strict'
-const program = require('./program.cjs')
+const program = require('./${file}')
 
 module.exports = program['${entry}']
 `,

@@ -82,6 +82,7 @@ export const GUIDES = [
       page('Policies in PostgreSQL', '/policies-in-postgres'),
       page('Gateways and other languages', '/gateways'),
       page('Replay a log', '/simulate'),
+      page('Record live traffic', '/recordings'),
     ],
   },
   {

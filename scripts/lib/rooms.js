@@ -126,8 +126,9 @@ export const ROOMS = {
   },
   simulate: {
     rooms: {
-      formats: [],
-      read: ['formats'],
+      recording: [],
+      formats: ['recording'],
+      read: ['formats', 'recording'],
       replay: ['formats'],
       figures: ['formats', 'replay'],
       proposal: ['formats', 'replay', 'figures'],

@@ -10,7 +10,7 @@ import { LogTime } from './replay/log-time.js'
 import { readingOf, resolversOf } from './replay/reading.js'
 import { type Reading, RecordContext } from './replay/record-context.js'
 import { spanOf } from './replay/time-span.js'
-import { withPseudonyms } from './report/pseudonyms.js'
+import { withIdentities, withPseudonyms } from './report/pseudonyms.js'
 import type { SimulationReport } from './report.js'
 import { clientFieldIn, countsOf, logsOf, replay, resolutionOf, type SimulateOptions } from './simulate.js'
 import { SimulationError } from './simulation-error.js'
@@ -61,7 +61,8 @@ export async function propose(options: ProposeOptions): Promise<ProposalReport> 
   }
   const report = await replay({ ...options, document }, traffic.all.requests)
   const whole = { ...report, caveats: [...caveatsOf(traffic, windows), ...report.caveats], proposal }
-  return options.identities === 'plain' ? whole : (withPseudonyms(whole) as ProposalReport)
+  const named = reading.hashed.isUsed ? withIdentities(whole, reading.hashed.namer()) : whole
+  return (options.identities === 'plain' ? named : withPseudonyms(named)) as ProposalReport
 }
 
 interface ReadTraffic {

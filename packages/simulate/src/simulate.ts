@@ -5,9 +5,11 @@ import { Curves } from './figures/curves.js'
 import { Figures } from './figures/figures.js'
 import { Splits } from './figures/splits.js'
 import { clientFieldOf, formatOf } from './formats/index.js'
+import { RECORDING } from './formats/recording.js'
 import { Lane, type StateBounds } from './lane.js'
 import { openApart } from './read/apart/open-apart.js'
 import { sizeOf } from './read/bytes.js'
+import { isRecording } from './read/is-recording.js'
 import { type LogSource, nameOf } from './read/log-source.js'
 import { type LogsInOrder, openLogs } from './read/open-logs.js'
 import type { LogRecord } from './record.js'
@@ -18,10 +20,11 @@ import { matcherOf } from './replay/match-by-path.js'
 import { checkNeeds, policyByAddress, readsHeaders } from './replay/needs.js'
 import { type ReadingOptions, readingOf, resolversOf } from './replay/reading.js'
 import { type Reading, RecordContext } from './replay/record-context.js'
+import { unmatched } from './replay/recorded.js'
 import { type Played, type Spread, Spreader } from './replay/spread.js'
 import { spanOf, type TimeSpan } from './replay/time-span.js'
 import { makeReport } from './report/make-report.js'
-import { withPseudonyms } from './report/pseudonyms.js'
+import { withIdentities, withPseudonyms } from './report/pseudonyms.js'
 import type { SimulationReport } from './report.js'
 
 export interface SimulateOptions extends ReadingOptions {
@@ -106,10 +109,12 @@ class Simulation {
 
   static async open(options: SimulateOptions): Promise<Simulation> {
     const { document, against, resolvers: given = {}, good = [], curve = false } = options
-    const assumed = readingOf(options, given.keys?.user !== undefined)
-    const resolvers = resolversOf(given, assumed)
-    const played = await loadDocument(document, resolvers)
-    const before = against === undefined ? undefined : await loadDocument(against, resolvers)
+    const isRecorded = options.format === RECORDING.name || (await isRecording(options.logs[0]))
+    const assumed = readingOf(options, given.keys?.user !== undefined, isRecorded)
+    const named = resolversOf(given, assumed)
+    const played = await loadDocument(document, named, isRecorded)
+    const before = against === undefined ? undefined : await loadDocument(against, named, isRecorded)
+    const { resolvers } = played
     const isRead = options.resolvers !== undefined || options.trustProxy !== undefined
     const readsAny = isRead || [played, before].some((each) => each && readsHeaders(each.data))
     const reading = { ...assumed, readsHeaders: readsAny }
@@ -164,7 +169,7 @@ class Simulation {
     if (!this.#options.isLenient) {
       checkAddresses(policyByAddress(this.#document.data), this.#figures.addresses, this.#clientField)
     }
-    return makeReport({
+    const report = makeReport({
       logs: this.#logs,
       files: this.#options.logs.map((log) => (typeof log === 'string' ? log : nameOf(log))),
       firstMs: this.#firstMs ?? 0,
@@ -173,8 +178,18 @@ class Simulation {
       lanes: this.#lanes.map(({ lane }) => lane),
       before: this.#before?.lane,
       absentGood: this.#good?.absent(),
+      unmatched: this.#unmatched,
       keepsOverrides: this.#options.curve === true && (this.#document.data.overrides?.length ?? 0) > 0,
     })
+    const { hashed } = this.#reading
+    return hashed.isUsed ? withIdentities(report, hashed.namer()) : report
+  }
+
+  /** What the documents have of clients that recordings cannot be matched with. */
+  get #unmatched(): readonly string[] {
+    if (!this.#logs.formats.some((name) => name.startsWith(RECORDING.name))) return []
+    const documents = [this.#document, ...(this.#against ? [this.#against] : [])]
+    return [...new Set(documents.flatMap(({ data }) => unmatched(data) ?? []))]
   }
 
   /** Where the address of a client is, as its users know it. */

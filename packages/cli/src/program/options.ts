@@ -74,6 +74,19 @@ export function wholeNumberOption(
   throw new UsageError(`--${name}: expected a whole number from ${min} to ${max}, got ${quoted(String(text))}`)
 }
 
+/**
+ * A share of an option, such as `0.1%`, as a number from 0 to 1. Undefined where it is not given.
+ *
+ * @throws UsageError
+ */
+export function shareOption(values: OptionValues, name: string): number | undefined {
+  const text = values[name]
+  if (text === undefined) return undefined
+  const [, number] = /^(\d+(?:\.\d+)?)%$/.exec(String(text)) ?? []
+  if (number !== undefined && Number(number) <= 100) return Number(number) / 100
+  throw new UsageError(`--${name}: expected a share from 0% to 100%, got ${quoted(String(text))}`)
+}
+
 const UNITS_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /**

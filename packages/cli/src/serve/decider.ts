@@ -1,5 +1,6 @@
 import { SluiceError, type Store, type UnavailableOptions } from '@sluice/core'
 import { createGuard } from '@sluice/core/http'
+import { whenKnown } from '@sluice/core/internal'
 import type { Policies } from '@sluice/policies'
 import type { RequestLimiter } from './charges.js'
 import { type Decision, decisionOf, failedDecision } from './decision.js'
@@ -21,13 +22,15 @@ export interface DeciderOptions {
   readonly takesCosts: boolean
   /** The remedy, for a warning, where all requests seem to come from one proxy. */
   readonly proxyRemedy: string
+  /** Called once a request is decided on. */
+  readonly onDecided?: ((context: DecisionContext, decision: Decision) => void) | undefined
   /** Called with failures that no caller caused. */
   readonly onFailure: (error: unknown) => void
 }
 
 /** Decides on requests that others describe. A request that cannot be decided is refused, whatever went wrong. */
 export function makeDecider(options: DeciderOptions): { readonly decide: Decide; readonly limiter: RequestLimiter } {
-  const { policies, store, unavailable, keepMs, takesCosts, proxyRemedy, onFailure } = options
+  const { policies, store, unavailable, keepMs, takesCosts, proxyRemedy, onDecided, onFailure } = options
   const guard = createGuard<DescribedRequest>({
     name: LIMITER,
     policies,
@@ -42,10 +45,17 @@ export function makeDecider(options: DeciderOptions): { readonly decide: Decide;
     onFailure(error)
     return failedDecision(500)
   }
+  const announced = (context: DecisionContext, decided: Decision | Promise<Decision>) =>
+    whenKnown(decided, (decision) => {
+      onDecided?.(context, decision)
+      return decision
+    })
   const decide: Decide = (request) => {
     try {
-      const outcome = guard(new DecisionContext(request, proxyRemedy))
-      return outcome instanceof Promise ? outcome.then(decisionOf, failed) : decisionOf(outcome)
+      const context = new DecisionContext(request, proxyRemedy)
+      const outcome = guard(context)
+      const decided = outcome instanceof Promise ? outcome.then(decisionOf, failed) : decisionOf(outcome)
+      return onDecided ? announced(context, decided) : decided
     } catch (error) {
       return failed(error)
     }

@@ -4,6 +4,20 @@ import type { Environment } from '../program/environment.js'
 /** Between the end of a worker and its successor, in ms: workers that end at once must not use up a core. */
 const RESTART_AFTER_MS = 1000
 
+/** Tells a worker its number, from 1. Its successor has the same one. */
+const PLACE = 'SLUICE_WORKER'
+
+/** The number of this worker. Undefined for a process that is none. */
+export function placeOfWorker(): number | undefined {
+  return cluster.isWorker ? Number(process.env[PLACE]) : undefined
+}
+
+function firstFree(places: ReadonlySet<number>): number {
+  let place = 1
+  while (places.has(place)) place++
+  return place
+}
+
 /** The settings that the process above the workers needs. */
 export interface Supervised {
   readonly workers: number
@@ -21,6 +35,8 @@ export function superviseWorkers(
 ): Promise<number> {
   return new Promise((resolve) => {
     const alive = new Set<Worker>()
+    /** Those of the workers that are alive. */
+    const places = new Set<number>()
     let started = 0
     let listening = 0
     let isStopping = false
@@ -33,7 +49,9 @@ export function superviseWorkers(
     const start = () => {
       if (isStopping) return
       started++
-      const worker = cluster.fork()
+      const place = firstFree(places)
+      places.add(place)
+      const worker = cluster.fork({ [PLACE]: String(place) })
       alive.add(worker)
       worker.once('listening', ({ address, port }) => {
         listening++
@@ -44,6 +62,7 @@ export function superviseWorkers(
       })
       worker.once('exit', (code, signal) => {
         alive.delete(worker)
+        places.delete(place)
         if (isStopping || listening === 0) {
           // The first one could not start, and has reported why.
           if (alive.size === 0) resolve(isStopping ? 0 : (code ?? 1))

@@ -14,6 +14,7 @@ import { planNow } from '../policy/plan-now.js'
 import type { Policy, PolicyChoice, Resolved } from '../policy/policy.js'
 import type { PolicyFeature } from '../policy/policy-feature.js'
 import { wholeOf } from '../policy/share.js'
+import type { HttpContext } from '../request/context.js'
 import { refuseOldMembers } from '../store/old-members.js'
 import {
   CHARGE,
@@ -41,7 +42,7 @@ import { DECISION, type Verdict, verdictOf } from '../verdict/verdict.js'
 import { ChargeLedger, type MakeMeter } from './charge-ledger.js'
 import type { EarlyBasis, EarlyDecisions } from './early-decisions.js'
 import { isUnavailable, LocalFallback, type MakeStore, type UnavailableOptions } from './fallback.js'
-import type { LimiterEmitter, RequestPath } from './limiter-emitter.js'
+import type { LimiterEmitter } from './limiter-emitter.js'
 import { DECISION_OPTIONS, type DecisionOptions } from './options.js'
 
 /** A feature, as limiters see it: with or without HTTP. */
@@ -280,7 +281,7 @@ export class Engine<Subject> {
   }
 
   /** Notifies features and listeners of a final verdict. `isRefused`: whether the request does not proceed. `context`: of HTTP. */
-  conclude(verdict: Verdict, isRefused: boolean, context?: RequestPath): void {
+  conclude(verdict: Verdict, isRefused: boolean, context?: HttpContext): void {
     for (const concluded of this.#concluding) concluded(verdict, isRefused)
     if (isWatched()) this.emitter.decided(verdict, isRefused, context)
   }

@@ -1,4 +1,5 @@
 import type { ReadablePlan } from '../policy/plan.js'
+import type { HttpContext } from '../request/context.js'
 import { identityIn } from '../store/identity.js'
 import type { ResolvedLimit, StoreRequest, StoreResult, StrikeResult } from '../store/store.js'
 import { MadeAt } from '../util/caller.js'
@@ -8,12 +9,7 @@ import { longestRefusal } from '../verdict/limit-report.js'
 import { DECISION, type Verdict } from '../verdict/verdict.js'
 import { type DecisionEvent, LIMITER_EVENTS, type LimiterEvents, type WaitedEvent } from './events.js'
 import type { LimitUse } from './near-limit.js'
-import { activeCounter } from './watching.js'
-
-/** A request, as far as events show it. Its path is read only where something listens. */
-export interface RequestPath {
-  readonly path: string
-}
+import { activeCounter, activeRecorder } from './watching.js'
 
 /** Sends the events of a limiter to its listeners, those of the process, diagnostics channels, and counters of metrics. */
 export class LimiterEmitter {
@@ -38,8 +34,9 @@ export class LimiterEmitter {
   }
 
   /** Takes a final verdict. `isRefused`: whether the request does not proceed. Call it where decisions are watched. */
-  decided(verdict: Verdict, isRefused: boolean, context?: RequestPath): void {
+  decided(verdict: Verdict, isRefused: boolean, context?: HttpContext): void {
     activeCounter()?.decided(verdict)
+    activeRecorder()?.decided(verdict, isRefused, context)
     if (!hasDecisionListeners()) return
     const { listeners } = this
     if (verdict.allowed && listeners.hasListeners('near-limit')) {
@@ -93,7 +90,7 @@ export class LimiterEmitter {
   }
 }
 
-function decisionEvent(verdict: Verdict, context: RequestPath | undefined): DecisionEvent {
+function decisionEvent(verdict: Verdict, context: HttpContext | undefined): DecisionEvent {
   const { policy, allowed, reported } = verdict
   return {
     policy,

@@ -1,3 +1,4 @@
+import type { HttpContext } from '../request/context.js'
 import type { StoreRequest } from '../store/store.js'
 import { watchers } from '../util/listeners.js'
 import type { Verdict } from '../verdict/verdict.js'
@@ -27,4 +28,24 @@ export function countBy(next: DecisionCounter | undefined): void {
   if (counter && !next) watchers.total--
   counter = next
   watchers.isCounting = next !== undefined
+}
+
+/** Takes final verdicts with their requests, for recordings. Called directly, too. */
+export interface DecisionRecorder {
+  /** `isRefused`: whether the request does not proceed. `context`: undefined without HTTP. */
+  decided(verdict: Verdict, isRefused: boolean, context: HttpContext | undefined): void
+}
+
+let recorder: DecisionRecorder | undefined
+
+/** The recorder; undefined while nothing is recorded. */
+export function activeRecorder(): DecisionRecorder | undefined {
+  return recorder
+}
+
+/** Starts recording, or stops it. */
+export function recordBy(next: DecisionRecorder | undefined): void {
+  if (!recorder && next) watchers.total++
+  if (recorder && !next) watchers.total--
+  recorder = next
 }

@@ -239,7 +239,7 @@ async function documentsOf(
   for (const change of changes) {
     const data = { ...document, policies: { ...document.policies, [policy]: change.policy } } as ReadDocument
     const compiled = await policiesOf({ object: data }, resolvers, policy)
-    documents.push({ limit: change.limit, document: { data, policies: compiled }, accounts: undefined })
+    documents.push({ limit: change.limit, document: { data, policies: compiled, resolvers }, accounts: undefined })
   }
   return documents
 }

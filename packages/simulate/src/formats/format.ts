@@ -1,7 +1,19 @@
 import type { LineReader, ParsedLine } from './parsed-line.js'
 
-/** Reads a line: its record, null for a line that is no request by its format, undefined for one that does not parse. */
-export type ParseLine = (line: string) => ParsedLine | null | undefined
+/** A log that this program cannot read, or cannot read with others. The message follows the name of the log. */
+export class WrongLog extends Error {}
+
+/** Reads the lines of one log. */
+export interface ParseLine {
+  /**
+   * The record of a line, null for one that is no request by its format, undefined for one that does not parse.
+   *
+   * @throws WrongLog
+   */
+  (line: string): ParsedLine | null | undefined
+  /** What is to be said of the lines that were read. It follows the name of the log. */
+  readonly caveat?: () => string | undefined
+}
 
 /** A form of access logs. */
 export interface LogFormat {
@@ -12,6 +24,8 @@ export interface LogFormat {
   detect(lines: readonly string[]): boolean
   /** Makes the parser of one file. It may keep state between its lines, such as the last date. */
   parser(): ParseLine
+  /** Names whose clients these first lines know. Logs of different ones have no client in common. */
+  clients?(lines: readonly string[]): string | undefined
   /** What finds more in lines that a parser has read, behind a line that names their fields. */
   reader(head: string): LineReader
 }

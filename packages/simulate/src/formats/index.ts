@@ -7,10 +7,12 @@ import type { LogFormat } from './format.js'
 import { type JsonFields, jsonFormat } from './json-lines.js'
 import { nginxFormat } from './nginx-format.js'
 import { NGINX_PROXY_MANAGER } from './nginx-proxy-manager.js'
+import { RECORDING } from './recording.js'
 import { JSON_FORMATS } from './servers.js'
 
 /** The forms of logs that are recognised, the most specific first. */
 export const FORMATS: readonly LogFormat[] = [
+  RECORDING,
   ...JSON_FORMATS,
   CLOUDFRONT,
   AWS_ALB,

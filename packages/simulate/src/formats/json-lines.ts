@@ -1,6 +1,7 @@
 import { addressIn } from '@sluice/core/internal'
 import type { LogFormat } from './format.js'
 import { mostParse } from './format.js'
+import { type Json, objectOf, textAt, textOf, valueAt } from './json.js'
 import { begunAt, endedAt, type LineReader, type ParsedLine } from './parsed-line.js'
 import { epochTime, type Instant, instantOf } from './times.js'
 
@@ -30,8 +31,6 @@ export interface JsonFields {
   /** Lines without it are no requests, such as what the application logs beside them. */
   readonly mark?: string
 }
-
-type Json = Readonly<Record<string, unknown>>
 
 /** Lines of JSON objects. Recognised by its mark. */
 export function jsonFormat(name: string, fields: JsonFields): LogFormat {
@@ -108,52 +107,6 @@ class JsonLines implements LineReader {
     return key === undefined ? undefined : textOf((all as Json)[key])
   }
 }
-
-function objectOf(line: string): Json | undefined {
-  if (line.charCodeAt(0) !== BRACE && line.trimStart()[0] !== '{') return undefined
-  try {
-    const value: unknown = JSON.parse(line)
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as Json) : undefined
-  } catch {
-    return undefined
-  }
-}
-
-const BRACE = 123
-
-/** The names in a path: of `.request.headers.Host` three. */
-const paths = new Map<string, readonly string[]>()
-
-/** A value by its path. */
-function valueAt(json: Json, path: string): unknown {
-  let names = paths.get(path)
-  if (names === undefined) {
-    names = path.replace(/^\./, '').split('.')
-    if (paths.size < 100) paths.set(path, names)
-  }
-  let value: unknown = json
-  for (const name of names) {
-    if (typeof value !== 'object' || value === null || !Object.hasOwn(value, name)) return undefined
-    value = (value as Json)[name]
-  }
-  return value
-}
-
-function textAt(json: Json, path: string | undefined): string | undefined {
-  return path === undefined ? undefined : textOf(valueAt(json, path))
-}
-
-/** Undefined for what stands for nothing: an empty text, `-`, and what Caddy hides. */
-function textOf(value: unknown): string | undefined {
-  // Headers may come several times.
-  if (Array.isArray(value))
-    return value.length === 0 ? undefined : textOf(value.length === 1 ? value[0] : value.join(', '))
-  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
-  if (typeof value === 'object' && value !== null) return JSON.stringify(value)
-  return typeof value === 'string' && !ABSENT.has(value) ? value : undefined
-}
-
-const ABSENT = new Set(['', '-', 'REDACTED'])
 
 function numberAt(json: Json, path: string | undefined): number | undefined {
   const text = textAt(json, path)

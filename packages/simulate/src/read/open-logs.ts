@@ -45,7 +45,21 @@ export async function openLogs(logs: readonly LogSource[], options: LogOptions =
     else empty.push(nameOf(log))
   }
   if (known.length === 0 && !signal?.aborted) throw new SimulationError(`${empty.join(', ')}: expected lines, got none`)
+  checkClients(known)
   return new Logs(known, empty, options)
+}
+
+/** @throws SimulationError where clients of one log are none of another's, as their addresses are written in other ways */
+function checkClients(logs: readonly KnownLog[]): void {
+  const [first] = logs
+  const other = logs.find(({ clients }) => clients !== first?.clients)
+  if (!first || !other) return
+  const isRecording = (log: KnownLog) => log.clients !== undefined
+  throw new SimulationError(
+    isRecording(first) && isRecording(other)
+      ? `${first.name} and ${other.name} are recordings by two secrets: their clients cannot be matched`
+      : `${(isRecording(first) ? first : other).name} is a recording, and ${(isRecording(first) ? other : first).name} is none: their clients cannot be matched`,
+  )
 }
 
 /** What was read so far. */

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { quoted } from '@sluice/core/internal'
-import type { LogFormat } from '../formats/format.js'
+import { type LogFormat, WrongLog } from '../formats/format.js'
 import { FORMATS } from '../formats/index.js'
 import { detected } from '../formats/prefixes.js'
 import { SimulationError } from '../simulation-error.js'
@@ -14,7 +14,11 @@ const MAX_BYTES = 16 * 1024 * 1024
 
 /** A log whose form is known. */
 export interface KnownLog {
+  /** As messages name it. */
+  readonly name: string
   readonly format: LogFormat
+  /** Names whose clients it knows: see `LogFormat`. */
+  readonly clients: string | undefined
   /** When its first request was logged, by which several logs are merged. */
   readonly firstMs: number
   /** Size of the file. Undefined for pipes. */
@@ -36,15 +40,35 @@ export async function recognise(
 ): Promise<KnownLog | undefined> {
   const open = () => openBytes(log, stdin, signal)
   const bytes = await open()
+  try {
+    return await recognised(bytes, given, open)
+  } catch (error) {
+    throw error instanceof WrongLog ? new SimulationError(`${bytes.name} ${error.message}`) : error
+  }
+}
+
+async function recognised(
+  bytes: LogBytes,
+  given: LogFormat | undefined,
+  open: KnownLog['open'],
+): Promise<KnownLog | undefined> {
   const { name, totalBytes, isFile } = bytes
   const formats = given ? [given] : FORMATS
   const { lines, format, chunks } = await firstLines(bytes, formats)
   if (isFile) await bytes.chunks.return()
   if (lines.length === 0) return undefined
   if (!format) throw new SimulationError(unknownForm(name, lines[0] as string, given))
+  const clients = format.clients?.(lines)
   // Pipes are read once, so their first lines are kept.
   bytes.chunks = followed(chunks, bytes.chunks)
-  return { format, firstMs: firstTime(format, lines), totalBytes, open: isFile ? open : async () => bytes }
+  return {
+    name,
+    format,
+    clients,
+    firstMs: firstTime(format, lines),
+    totalBytes,
+    open: isFile ? open : async () => bytes,
+  }
 }
 
 /** Reads until a form is sure. */

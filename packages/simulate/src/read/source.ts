@@ -1,5 +1,6 @@
-import type { LogFormat, ParseLine } from '../formats/format.js'
+import { type LogFormat, type ParseLine, WrongLog } from '../formats/format.js'
 import type { ParsedLine } from '../formats/parsed-line.js'
+import { SimulationError } from '../simulation-error.js'
 import { DamagedLog } from './bytes.js'
 import { LineSplitter, MAX_LINE_BYTES } from './lines.js'
 import type { LogBytes } from './log-source.js'
@@ -12,7 +13,8 @@ export async function* recordsOf(
   tally: Tally,
 ): AsyncGenerator<ParsedLine[], void, void> {
   const splitter = new LineSplitter()
-  const parser = new LineParser(name, format.parser(), tally)
+  const parse = format.parser()
+  const parser = new LineParser(name, parse, tally)
   try {
     for await (const chunk of chunks) {
       const before = splitter.tooLong
@@ -21,6 +23,7 @@ export async function* recordsOf(
       if (records.length > 0) yield records
     }
   } catch (error) {
+    if (error instanceof WrongLog) throw new SimulationError(`${name}, line ${parser.lines}: ${error.message}`)
     if (!(error instanceof DamagedLog)) throw error
     tally.noteCaveat(`${error.message}: line ${parser.lines} is the last that was read`)
     tally.isPartial = true
@@ -28,6 +31,8 @@ export async function* recordsOf(
   }
   const last = parser.parseLast(splitter.end())
   if (last) yield [last]
+  const caveat = parse.caveat?.()
+  if (caveat !== undefined) tally.noteCaveat(`${name} ${caveat}`)
 }
 
 class LineParser {

@@ -1,8 +1,10 @@
 import { addressIn, clientIn, durationMs, TrustedProxies } from '@sluice/core/internal'
 import type { Resolvers } from '@sluice/policies'
+import { HASHED } from '../formats/recording.js'
 import { isPlausibleDuration } from '../formats/times.js'
 import type { LogRecord } from '../record.js'
 import { SimulationError } from '../simulation-error.js'
+import { HashedAddresses } from './hashed-addresses.js'
 import type { Reading } from './record-context.js'
 
 /** How a log's records become requests, as options say. */
@@ -20,7 +22,11 @@ export interface ReadingOptions {
 const ASSUMABLE = 'host, route, user, status, bytes, duration or header:NAME'
 
 /** @throws SimulationError */
-export function readingOf({ client, trustProxy, assume = {}, fields = {} }: ReadingOptions, hasUser: boolean): Reading {
+export function readingOf(
+  { client, trustProxy, assume = {}, fields = {} }: ReadingOptions,
+  hasUser: boolean,
+  isRecorded = false,
+): Reading {
   const headers = new Map<string, string>()
   const assumed: { -readonly [Name in keyof Reading['assumed']]: Reading['assumed'][Name] } = { headers }
   for (const [name, value] of Object.entries(assume)) {
@@ -31,8 +37,10 @@ export function readingOf({ client, trustProxy, assume = {}, fields = {} }: Read
     else if (name === 'duration') assumed.durationMs = msOf(value)
     else throw new SimulationError(`--assume: expected ${ASSUMABLE}, got ${JSON.stringify(name)}`)
   }
-  const addressOf = addresses(client, trustProxy)
-  return { assumed, addressOf, fields: new Map(Object.entries(fields)), hasUser, readsHeaders: true }
+  const hashed = new HashedAddresses()
+  const addressOf = addresses(client, trustProxy, hashed)
+  const known = { ...(isRecorded && { route: '.route' }), ...fields }
+  return { assumed, addressOf, hashed, fields: new Map(Object.entries(known)), hasUser, readsHeaders: true }
 }
 
 function numberOf(name: string, value: string): number {
@@ -51,9 +59,15 @@ function msOf(value: string): number {
   throw new SimulationError(`--assume: duration: expected at most 366 days, got ${JSON.stringify(value)}`)
 }
 
-function addresses(client: string | undefined, trustProxy: readonly string[] | undefined): Reading['addressOf'] {
+function addresses(
+  client: string | undefined,
+  trustProxy: readonly string[] | undefined,
+  hashed: HashedAddresses,
+): Reading['addressOf'] {
   const connection =
-    client === undefined ? ({ ip }: LogRecord) => ip : (record: LogRecord) => fieldAddress(record, client)
+    client === undefined
+      ? ({ ip }: LogRecord) => (ip?.startsWith(HASHED) ? hashed.addressOf(ip) : ip)
+      : (record: LogRecord) => fieldAddress(record, client)
   if (!trustProxy) return connection
   let trusted: TrustedProxies
   try {

@@ -2,6 +2,7 @@ import { byIp } from '@sluice/core'
 import { type HttpContext, pathOf } from '@sluice/core/http'
 import type { Timing } from '@sluice/core/internal'
 import type { LogRecord } from '../record.js'
+import type { HashedAddresses } from './hashed-addresses.js'
 import { SimulatedResponse } from './simulated-response.js'
 
 /** What every request of a log is taken to have where its record lacks it, by the names of `--assume`. */
@@ -21,6 +22,8 @@ export interface Reading {
   readonly assumed: Assumed
   /** The address of the client. */
   readonly addressOf: (record: LogRecord) => string | undefined
+  /** The addresses of recordings. */
+  readonly hashed: HashedAddresses
   /** Fields of records that replace those that formats know, by the names of `--field`. */
   readonly fields: ReadonlyMap<string, string>
   /** Whether code resolves users. */

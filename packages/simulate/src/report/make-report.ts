@@ -29,6 +29,8 @@ export interface Played {
   readonly before: Lane | undefined
   /** The marks of good clients that no request had. Undefined where none are marked. */
   readonly absentGood: readonly string[] | undefined
+  /** Sentences about what the documents have of clients that the logs do not. */
+  readonly unmatched: readonly string[]
   /** Whether other limits were tried for clients with overrides, too. */
   readonly keepsOverrides: boolean
 }
@@ -56,7 +58,7 @@ export function makeReport(played: Played): SimulationReport {
       resolutionMs: played.resolutionMs,
       isPartial: counts.isPartial,
     },
-    caveats: [...counts.caveats, ...caveatsOf(played, figures), ...reportedGood(refused, figures)],
+    caveats: [...counts.caveats, ...played.unmatched, ...caveatsOf(played, figures), ...reportedGood(refused, figures)],
     requests: boundedCounts(all),
     wouldBeRefused: figures.wouldBeRefused,
     clients: { seen: figures.clientsSeen, refused: figures.clientsRefused, ...allClients(figures) },

@@ -18,20 +18,27 @@ const WORDS = /[^\s"'“”(),;<>]+/g
  * @param key of the HMAC, which nobody keeps. @default random
  */
 export function withPseudonyms(report: SimulationReport, key = randomBytes(32)): SimulationReport {
-  const pseudonym = (identity: string) => pseudonymOf(identity, key)
-  const named = <Client extends { readonly identity: string }>(clients: readonly Client[]) =>
-    clients.map((client) => ({ ...client, identity: pseudonym(client.identity) }))
-  const { log, caveats, refused, good, against, redis, proposal } = report
+  const { log } = report
   return {
-    ...report,
+    ...withIdentities(report, (identity) => pseudonymOf(identity, key)),
     identities: 'pseudonyms',
     log: { ...log, unread: { ...log.unread, examples: [] } },
-    caveats: caveats.map((sentence) => sentence.replace(WORDS, (word) => wordWithPseudonym(word, pseudonym))),
+  }
+}
+
+/** A report in which each identity has another name, also where sentences name it. */
+export function withIdentities(report: SimulationReport, nameOf: (identity: string) => string): SimulationReport {
+  const named = <Client extends { readonly identity: string }>(clients: readonly Client[]) =>
+    clients.map((client) => ({ ...client, identity: nameOf(client.identity) }))
+  const { caveats, refused, good, against, redis, proposal } = report
+  return {
+    ...report,
+    caveats: caveats.map((sentence) => sentence.replace(WORDS, (word) => renamedWord(word, nameOf))),
     refused: named(refused),
     good: good && {
       ...good,
       refused: named(good.refused),
-      absent: good.absent.map((mark) => pseudonym(mark.includes('=') ? mark : `ip=${mark}`)),
+      absent: good.absent.map((mark) => nameOf(mark.includes('=') ? mark : `ip=${mark}`)),
     },
     against: against && {
       ...against,
@@ -45,7 +52,7 @@ export function withPseudonyms(report: SimulationReport, key = randomBytes(32)):
         below: named(proposal.below),
       },
     }),
-    redis: { ...redis, hot: redis.hot.map((entry) => ({ ...entry, identity: pseudonym(entry.identity) })) },
+    redis: { ...redis, hot: redis.hot.map((entry) => ({ ...entry, identity: nameOf(entry.identity) })) },
   }
 }
 
@@ -56,11 +63,11 @@ function pseudonymOf(identity: string, key: Uint8Array): string {
 }
 
 /** Where a sentence names an address, its reader looks for the client of that address. */
-function wordWithPseudonym(word: string, pseudonym: (identity: string) => string): string {
+function renamedWord(word: string, nameOf: (identity: string) => string): string {
   let length = word.length
   while (length > 0 && '.:!?'.includes(word[length - 1] as string)) length--
   const [text, end] = [word.slice(0, length), word.slice(length)]
   const [address = '', prefix] = text.split('/', 2)
-  if (isIP(address)) return pseudonym(`ip=${address}${prefix === undefined ? '' : `/${prefix}`}`) + end
-  return /^[a-z][\w:+-]*=./.test(text) ? pseudonym(text) + end : word
+  if (isIP(address)) return nameOf(`ip=${address}${prefix === undefined ? '' : `/${prefix}`}`) + end
+  return /^[a-z][\w:+-]*=./.test(text) ? nameOf(text) + end : word
 }

@@ -39,6 +39,24 @@ speaks JSON. It answers at once, changes nothing but counts, and takes a changed
       type: 'boolean',
       text: 'count refusals by identity, for sluice offenders, and /offenders beside /metrics',
     },
+    record: {
+      type: 'string',
+      placeholder: 'FILE',
+      text: 'record requests for sluice simulate, without clear identities; FILE.worker-N with workers',
+      default: 'none',
+    },
+    'record-secret-file': {
+      type: 'string',
+      placeholder: 'FILE',
+      text: 'the secret of --record, the same everywhere; never an argument',
+      default: 'SLUICE_RECORD_SECRET',
+    },
+    'record-share': {
+      type: 'string',
+      placeholder: 'SHARE',
+      text: 'the share of clients that are recorded, such as 10%',
+      default: '100%',
+    },
     'trust-proxy': {
       type: 'string',
       placeholder: 'NETWORKS',

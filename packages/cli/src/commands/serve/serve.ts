@@ -3,7 +3,9 @@ import { setTimeout } from 'node:timers/promises'
 import type { Store } from '@sluice/core'
 import { durationText } from '@sluice/core/internal'
 import { type Policies, policies, type Resolvers } from '@sluice/policies'
+import type { Recording } from '@sluice/simulate/recording'
 import type { Environment, Output } from '../../program/environment.js'
+import { UsageError } from '../../program/usage-error.js'
 import { cannotIn, cannotInLimits, type Named } from '../../serve/cannot.js'
 import { CHANGES } from '../../serve/charges.js'
 import { makeDecider } from '../../serve/decider.js'
@@ -15,8 +17,8 @@ import { countMetrics, type Metrics, metricsOfWorkers } from '../../serve/metric
 import { startMetricsServer } from '../../serve/metrics-server.js'
 import { type Answer, startServer } from '../../serve/server.js'
 import { memoryState, redisState, type State } from '../../serve/state.js'
-import { superviseWorkers } from '../../serve/workers.js'
-import type { Address, ServeSettings } from './settings.js'
+import { placeOfWorker, superviseWorkers } from '../../serve/workers.js'
+import type { Address, RecordSettings, ServeSettings } from './settings.js'
 import { sourceAt } from './source.js'
 
 const AGAIN_AFTER_MS = 60_000
@@ -70,8 +72,10 @@ export async function serve(settings: ServeSettings, environment: Environment): 
         opened.push(await showMetrics(settings, settings.metrics, metrics, state.store, log, environment))
       }
     }
+    const recording = settings.record && (await record(settings.record))
+    if (recording) opened.push({ close: () => recording.stop() })
     const leaving = new AbortController()
-    const server = await start(settings, state, loaded, log, leaving.signal)
+    const server = await start(settings, state, loaded, log, leaving.signal, recording)
     reportReady(settings, state, loaded, server.port, environment)
     await stopped
     leaving.abort()
@@ -129,7 +133,25 @@ async function load({ document, named, redis }: ServeSettings, { client }: State
   })
 }
 
-function start(settings: ServeSettings, state: State, loaded: Policies, log: OperatorLog, leaving: AbortSignal) {
+/** Each worker has a file of its own, which its successor takes over. */
+async function record({ file, ...options }: RecordSettings): Promise<Recording> {
+  const { startRecording } = await import('@sluice/simulate/recording')
+  const place = placeOfWorker()
+  try {
+    return startRecording({ ...options, file: place === undefined ? file : `${file}.worker-${place}` })
+  } catch (error) {
+    throw new UsageError(`--record: ${(error as Error).message}`)
+  }
+}
+
+function start(
+  settings: ServeSettings,
+  state: State,
+  loaded: Policies,
+  log: OperatorLog,
+  leaving: AbortSignal,
+  recording: Recording | undefined,
+) {
   const { dialect, unavailable, workers, keepMs } = settings
   const { decide, limiter } = makeDecider({
     policies: loaded,
@@ -139,6 +161,8 @@ function start(settings: ServeSettings, state: State, loaded: Policies, log: Ope
     keepMs,
     takesCosts: dialect.namesKeys,
     proxyRemedy: dialect.proxyRemedy,
+    // The gateway sends the response, whose status is known where it is refused.
+    onDecided: recording && ((context, { allowed, status }) => recording.ended(context, allowed ? undefined : status)),
     onFailure: (error) => log.warn('decision', `a request could not be decided: ${(error as Error)?.message ?? error}`),
   })
   const dialectSettings = { ...settings, decide }

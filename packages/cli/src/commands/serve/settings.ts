@@ -4,7 +4,7 @@ import { quoted, TrustedProxies } from '@sluice/core/internal'
 import { givenUrl, POSTGRES_OPTIONS, schemaOf } from '../../postgres/client.js'
 import type { OptionValues } from '../../program/command.js'
 import type { Environment } from '../../program/environment.js'
-import { durationOption, wholeNumberOption } from '../../program/options.js'
+import { durationOption, shareOption, wholeNumberOption } from '../../program/options.js'
 import { UsageError } from '../../program/usage-error.js'
 import { givenTarget } from '../../redis/given-target.js'
 import type { Target } from '../../redis/target.js'
@@ -42,6 +42,14 @@ export interface ServeSettings {
   readonly graceMs: number
   readonly drainMs: number
   readonly maxConnections: number
+  /** Undefined if nothing is recorded. */
+  readonly record: RecordSettings | undefined
+}
+
+export interface RecordSettings {
+  readonly file: string
+  readonly secret: string
+  readonly share: number
 }
 
 export interface Address {
@@ -56,6 +64,7 @@ export type DocumentPlace =
   | { readonly inPostgres: string; readonly url: string; readonly schema: string }
 
 const SHORTEST_TOKEN = 16
+const SHORTEST_SECRET = 16
 const MODES = ['local', 'allow', 'deny'] as const
 /** A document that `sluice apply` saves. */
 const SAVED = /^(redis|postgres):([A-Za-z0-9_-]{1,64})?$/
@@ -107,7 +116,28 @@ export function serveSettings(values: OptionValues, environment: Environment): S
       max: 1_000_000,
       otherwise: MAX_CONNECTIONS,
     }),
+    record: recordOf(values, environment),
   }
+}
+
+function recordOf(values: OptionValues, { env }: Environment): RecordSettings | undefined {
+  const { record, 'record-secret-file': file } = values
+  const share = shareOption(values, 'record-share')
+  if (record === undefined) {
+    const other = ['record-secret-file', 'record-share'].find((name) => values[name] !== undefined)
+    if (other !== undefined) throw new UsageError(`--${other}: expected --record FILE beside it`)
+    return undefined
+  }
+  if (share === 0) throw new UsageError('--record-share: expected a share above 0%')
+  const [source, secret] =
+    typeof file === 'string'
+      ? ['--record-secret-file', read('record-secret-file', file).trim()]
+      : ['--record: SLUICE_RECORD_SECRET, or --record-secret-file', env.SLUICE_RECORD_SECRET ?? '']
+  // Never shown.
+  if (secret.length < SHORTEST_SECRET) {
+    throw new UsageError(`${source}: expected ${SHORTEST_SECRET} or more characters: openssl rand -hex 32`)
+  }
+  return { file: String(record), secret, share: share ?? 1 }
 }
 
 /** The document that `--document` names. @throws UsageError */

@@ -4,6 +4,7 @@ import { bytes, percent, quoted } from '@sluice/core/internal'
 import type { Resolvers } from '@sluice/policies'
 import type { SimulateOptions, SimulationReport } from '@sluice/simulate'
 import type { Command, CommandEnvironment, OptionValues } from '../../program/command.js'
+import { shareOption } from '../../program/options.js'
 import { UsageError } from '../../program/usage-error.js'
 import { checkReportFile, writeReport } from './write-file.js'
 import { checkWritable, writeNew } from './write-new.js'
@@ -99,7 +100,7 @@ It asks no Redis, and sends nothing.`,
     if (html === '-') throw new UsageError('--html: expected a file')
     const inputs = [...files, ...INPUTS.flatMap((name) => linesOf(values, name) ?? [])]
     if (html !== undefined) await checkReportFile(html, inputs)
-    const maxRefused = shareOf(values)
+    const maxRefused = maxRefusedOf(values)
     const write = values.write === undefined ? undefined : String(values.write)
     if (write !== undefined) {
       if (values.document !== undefined) throw new UsageError('--write: expected no --document beside it')
@@ -123,13 +124,12 @@ It asks no Redis, and sends nothing.`,
 }
 
 /** The share of requests that a change may newly refuse. */
-function shareOf({ 'max-refused': given, against }: OptionValues): number {
-  if (given === undefined) return Number.POSITIVE_INFINITY
-  const [, number] = /^(\d+(?:\.\d+)?)%$/.exec(String(given)) ?? []
-  if (number === undefined || Number(number) > 100)
-    throw new UsageError(`--max-refused: expected a share from 0% to 100%, got ${quoted(String(given))}`)
-  if (against === undefined) throw new UsageError('--max-refused: expected --against FILE beside it')
-  return Number(number) / 100
+function maxRefusedOf(values: OptionValues): number {
+  const share = shareOption(values, 'max-refused')
+  if (share !== undefined && values.against === undefined) {
+    throw new UsageError('--max-refused: expected --against FILE beside it')
+  }
+  return share ?? Number.POSITIVE_INFINITY
 }
 
 /** The values of an option that may be repeated. */

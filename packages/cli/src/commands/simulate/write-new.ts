@@ -1,5 +1,5 @@
 import { lstat, writeFile } from 'node:fs/promises'
-import { cannotWrite } from './write-file.js'
+import { cannotWrite } from '@sluice/core/internal'
 
 /**
  * Checks that a file does not exist: a document that someone has changed is not replaced.
