@@ -101,6 +101,7 @@ export const ROOMS = {
       quota: [],
       learned: ['quota'],
       turns: ['quota', 'learned'],
+      undici: ['quota', 'turns'],
     },
   },
   console: {

@@ -1,10 +1,10 @@
 import { SluiceError } from '@sluice/core'
-import { durationMs, invalidPolicy, knownOptions, wholeNumber } from '@sluice/core/internal'
+import { invalidPolicy, knownOptions, wholeNumber } from '@sluice/core/internal'
 import type { LimitedFetchOptions, OutboundRequest, ResponseKind } from './options.js'
 import type { Quota } from './quota/quota-types.js'
 import { readQuota } from './quota/read-quota.js'
 import type { Turn } from './turns/turn.js'
-import { Turns } from './turns/turns.js'
+import { turnsOf } from './turns/turns-of.js'
 
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS']
 
@@ -21,10 +21,15 @@ export function limitedFetch(
   fetch: typeof globalThis.fetch,
   options: LimitedFetchOptions = {},
 ): typeof globalThis.fetch {
-  const { key, priority = 0, fairBy, retry, signal: signalOfAll } = options
-  const maxWaitMs = checkedMaxWaitMs(fetch, options)
+  const { name = 'fetch', retry, signal: signalOfAll } = options
+  const where = `policy "${name}"`
+  if (typeof fetch !== 'function') invalidPolicy(where, 'fetch', 'a function, as that of Node', fetch)
+  const turnOf = turnsOf(options, ['kindOf', 'signal', 'retry'])
+  if (retry !== undefined) {
+    knownOptions(`${where}: retry`, retry, ['attempts', 'methods'])
+    wholeNumber(`${where}: retry`, 'attempts', retry.attempts, 1, 100)
+  }
   const { attempts = 0, methods = SAFE_METHODS } = retry ?? {}
-  const turns = new Turns(options)
 
   /** Sends a request that has its turn. */
   async function send(turn: Turn, ...[input, init]: Parameters<typeof fetch>) {
@@ -38,30 +43,22 @@ export function limitedFetch(
       return { response, isRefused: kind === 'refused' }
     } finally {
       const holds = quota?.isRefusal && kind !== 'refused' ? { ...quota, holdMs: 0 } : quota
-      await turns.answered(turn, holds, kind === 'refused')
+      await turn.answered(holds, kind === 'refused')
     }
   }
 
   return async function limited(input, init) {
     const request = requestOf(input, init)
-    const { origin } = request.url
     const signal = anyOf(signalOfAll, init?.signal ?? (input instanceof Request ? input.signal : undefined))
-    const ofTurn = {
-      origin,
-      maxWaitMs,
-      signal,
-      priority: typeof priority === 'function' ? priority(request) : priority,
-      fairBy: fairBy?.(request),
-    }
-    const keyText = typeof key === 'function' ? key(request) : (key ?? origin)
     const mayRepeat =
       (methods.includes(request.method) || request.headers.has('idempotency-key')) && isReplayable(input, init)
-    let turn = await turns.take(keyText, ofTurn)
+    const next = turnOf(request, signal)
+    let turn = await next()
     for (let attempt = 0; ; attempt++) {
       const { response, isRefused } = await send(turn, input, signal ? { ...init, signal } : init)
       if (!isRefused || attempt >= attempts || !mayRepeat) return response
       try {
-        turn = await turns.take(keyText, ofTurn)
+        turn = await next()
       } catch (error) {
         if (error instanceof SluiceError && error.code === 'WAIT_EXCEEDED') return response
         throw error
@@ -69,22 +66,6 @@ export function limitedFetch(
       await response.body?.cancel()
     }
   }
-}
-
-const KNOWN = ['name', 'store', 'limits', 'key', 'maxWait', 'priority', 'fairBy', 'sharedTurns', 'pace', 'kindOf']
-
-/** @throws SluiceError `INVALID_POLICY` */
-function checkedMaxWaitMs(fetch: unknown, options: LimitedFetchOptions): number {
-  const { name = 'fetch', maxWait = '2m', pace, retry } = options
-  const where = `policy "${name}"`
-  if (typeof fetch !== 'function') invalidPolicy(where, 'fetch', 'a function, as that of Node', fetch)
-  knownOptions(where, options, [...KNOWN, 'onWait', 'signal', 'retry'])
-  if (pace !== undefined && pace !== 'even' && pace !== 'burst') invalidPolicy(where, 'pace', '"even" or "burst"', pace)
-  if (retry !== undefined) {
-    knownOptions(`${where}: retry`, retry, ['attempts', 'methods'])
-    wholeNumber(`${where}: retry`, 'attempts', retry.attempts, 1, 100)
-  }
-  return maxWait === Number.POSITIVE_INFINITY ? maxWait : durationMs(where, 'maxWait', maxWait, ', or Infinity')
 }
 
 function requestOf(input: string | URL | Request, init: RequestInit | undefined): OutboundRequest {

@@ -74,14 +74,14 @@ export interface OutboundOptions {
    * @default 'burst'
    */
   readonly pace?: 'even' | 'burst'
-  /** Reads responses that status and headers do not tell apart. For undefined, these do. Clone the response to read its body. */
-  readonly kindOf?: (response: Response, quota: Quota) => ResponseKind | undefined | Promise<ResponseKind | undefined>
   /** Called after 50 ms of a wait, and each second of it from then on. */
   readonly onWait?: (progress: WaitProgress) => void
 }
 
 /** The options of `limitedFetch`. */
 export interface LimitedFetchOptions extends OutboundOptions {
+  /** Reads responses that status and headers do not tell apart. For undefined, these do. Clone the response to read its body. */
+  readonly kindOf?: (response: Response, quota: Quota) => ResponseKind | undefined | Promise<ResponseKind | undefined>
   /** Ends all waits and requests, as that of each request does. */
   readonly signal?: AbortSignal
   /** Sends refused requests again after the wait. Leave it out where an SDK does so. @default none is sent again */

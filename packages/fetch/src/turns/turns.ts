@@ -82,12 +82,12 @@ export class Turns {
       const { verdict, taken, isFirst } = await this.#admission(key, options, learned, progress)
       if (!isFirst) release()
       else setTimeout(release, ALONE_MS).unref()
+      const sent = { key, taken, slowed: slowedIn(verdict) ?? 0, sentInLastSecond: sentIn(verdict) }
       return {
-        key,
-        taken,
-        slowed: slowedIn(verdict) ?? 0,
-        sentInLastSecond: sentIn(verdict),
-        release: isFirst ? release : () => {},
+        answered: async (quota, isRefusal = false) => {
+          await this.#answered(sent, quota, isRefusal)
+          if (isFirst) release()
+        },
       }
     } catch (error) {
       release()
@@ -139,19 +139,17 @@ export class Turns {
     }
   }
 
-  /** Takes in the response to a request that had its turn, before any other request follows it. */
-  async answered(turn: Turn, quota: Quota | undefined, isRefusal = false): Promise<void> {
-    const learned = this.#learnedOf(turn.key)
-    learned.answered(turn.taken, quota, quota ? ANSWERED : FAILED)
+  /** Takes in the response to a request that had its turn. */
+  async #answered(sent: Sent, quota: Quota | undefined, isRefusal: boolean): Promise<void> {
+    const learned = this.#learnedOf(sent.key)
+    learned.answered(sent.taken, quota, quota ? ANSWERED : FAILED)
     const holdMs = quota?.holdMs ?? 0
     try {
-      if (holdMs > 0) await this.#hold(turn.key, holdMs, isRefusal)
-      else if (isRefusal) await this.#slow(turn)
+      if (holdMs > 0) await this.#hold(sent.key, holdMs, isRefusal)
+      else if (isRefusal) await this.#slow(sent)
     } catch {
       // The store is away, and the response is there: this process alone waits.
       learned.hold(Math.max(holdMs, LEAST_HOLD_MS), performance.now())
-    } finally {
-      turn.release()
     }
   }
 
@@ -165,7 +163,7 @@ export class Turns {
   }
 
   /** Slows all down, once for all requests that were in flight. */
-  async #slow({ key, slowed, sentInLastSecond }: Turn): Promise<void> {
+  async #slow({ key, slowed, sentInLastSecond }: Sent): Promise<void> {
     const now = slowedIn(await this.#limiter.peek(key))
     if (now === undefined || now > slowed + SLOWED_TOLERANCE) return
     const by = slowerBy(now, sentInLastSecond)
@@ -196,6 +194,16 @@ export class Turns {
     const shared = this.#scripts && new SharedQuota(this.#scripts, name, `key=${checkedKey('fetch', key)}`)
     return new Learned(pace === 'even', shared)
   }
+}
+
+/** A request that was sent. */
+interface Sent {
+  readonly key: string
+  readonly taken: Taken
+  /** How far requests were slowed when it was sent. */
+  readonly slowed: number
+  /** The requests of all processes in the second before, this one included. */
+  readonly sentInLastSecond: number
 }
 
 /** A request that may be sent. */

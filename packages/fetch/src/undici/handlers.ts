@@ -1,0 +1,110 @@
+import type { HeadersLike } from '../quota/headers.js'
+import type { Controller, Handler } from './dispatcher.js'
+import type { WaitingController } from './waiting-controller.js'
+
+/** What the interceptor learns of a request. Only the first call counts. */
+export interface Answer {
+  came(status: number, headers: HeadersLike): void
+  failed(): void
+}
+
+/** Informational responses precede the one that counts. */
+const FIRST_FINAL = 200
+const SWITCHING = 101
+
+type Callback = (...args: unknown[]) => unknown
+
+/** Calls a method of a handler, if it has that one. */
+function pass(handler: Handler, name: string, ...args: unknown[]): unknown {
+  const method = handler[name]
+  return typeof method === 'function' ? (method as Callback).apply(handler, args) : undefined
+}
+
+/** The methods that handlers of every version may have. */
+const OF_BODIES = ['onBodySent', 'onRequestSent', 'onResponseStarted']
+
+function passing(handler: Handler, names: readonly string[]): Record<string, Callback> {
+  return Object.fromEntries(names.map((name) => [name, (...args: unknown[]) => pass(handler, name, ...args)]))
+}
+
+/** The handler of a request that is sent, in the form of the given one, which has begun already. */
+export function handlerFor(handler: Handler, controller: WaitingController, answer: Answer): Handler {
+  return isOfController(handler) ? withController(handler, controller, answer) : withAbort(handler, controller, answer)
+}
+
+/** Whether a handler has the form of undici from 7 on. */
+export function isOfController(handler: Handler): boolean {
+  return typeof handler.onRequestStart === 'function'
+}
+
+/** Up to undici 6: raw headers, and a function that aborts. */
+function withAbort(handler: Handler, controller: WaitingController, answer: Answer): Handler {
+  return {
+    ...passing(handler, ['onData', 'onComplete', ...OF_BODIES]),
+    onConnect(abort) {
+      controller.sentBy(abortable(abort))
+    },
+    onUpgrade(status: number, headers: readonly Uint8Array[], ...rest: unknown[]) {
+      answer.came(status, namedHeaders(headers))
+      return pass(handler, 'onUpgrade', status, headers, ...rest)
+    },
+    onHeaders(status: number, headers: readonly Uint8Array[], ...rest: unknown[]) {
+      if (status >= FIRST_FINAL || status === SWITCHING) answer.came(status, namedHeaders(headers))
+      return pass(handler, 'onHeaders', status, headers, ...rest)
+    },
+    onError(error) {
+      answer.failed()
+      pass(handler, 'onError', error)
+    },
+  }
+}
+
+/** From undici 7 on. The given handler sees one controller. */
+function withController(handler: Handler, controller: WaitingController, answer: Answer): Handler {
+  const { onResponseData, onResponseEnd } = passing(handler, ['onResponseData', 'onResponseEnd']) as {
+    onResponseData: Callback
+    onResponseEnd: Callback
+  }
+  return {
+    ...passing(handler, OF_BODIES),
+    onRequestStart(sent, context) {
+      controller.sentBy(sent)
+      // It has begun without a context, which only other interceptors give.
+      if (context) handler.onRequestStart?.(controller, context)
+    },
+    onRequestUpgrade(_: Controller, status: number, headers: HeadersLike, ...rest: unknown[]) {
+      answer.came(status, headers)
+      return pass(handler, 'onRequestUpgrade', controller, status, headers, ...rest)
+    },
+    onResponseStart(_: Controller, status: number, headers: HeadersLike, ...rest: unknown[]) {
+      if (status >= FIRST_FINAL || status === SWITCHING) answer.came(status, headers)
+      return pass(handler, 'onResponseStart', controller, status, headers, ...rest)
+    },
+    onResponseData: (_: Controller, ...rest: unknown[]) => onResponseData(controller, ...rest),
+    onResponseEnd: (_: Controller, ...rest: unknown[]) => onResponseEnd(controller, ...rest),
+    onResponseError(_, error) {
+      answer.failed()
+      pass(handler, 'onResponseError', controller, error)
+    },
+  }
+}
+
+/** A controller for a version that has only a function. */
+function abortable(abort: (reason?: Error) => void): Controller {
+  return { aborted: false, paused: false, reason: null, abort, pause() {}, resume() {} }
+}
+
+/** Raw headers have names and values in turns. */
+function namedHeaders(raw: readonly Uint8Array[]): Record<string, string[]> {
+  const named: Record<string, string[]> = Object.create(null)
+  for (let i = 0; i + 1 < raw.length; i += 2) {
+    const name = latin1(raw[i]).toLowerCase()
+    const values = raw[i + 1]
+    named[name] = [...(named[name] ?? []), ...(Array.isArray(values) ? values.map(latin1) : [latin1(values)])]
+  }
+  return named
+}
+
+function latin1(bytes: unknown): string {
+  return bytes instanceof Uint8Array ? Buffer.from(bytes).toString('latin1') : String(bytes)
+}
