@@ -1,4 +1,5 @@
 export * from '@sluice/core'
+export { createTurns, type OutboundTurn, type OutboundTurns } from './create-turns.js'
 export { limitedFetch } from './limited-fetch.js'
 export type {
   LimitedFetchOptions,

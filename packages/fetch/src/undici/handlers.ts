@@ -1,12 +1,7 @@
+import type { OutboundTurn } from '../create-turns.js'
 import type { HeadersLike } from '../quota/headers.js'
 import type { Controller, Handler } from './dispatcher.js'
 import type { WaitingController } from './waiting-controller.js'
-
-/** What the interceptor learns of a request. Only the first call counts. */
-export interface Answer {
-  came(status: number, headers: HeadersLike): void
-  failed(): void
-}
 
 /** Informational responses precede the one that counts. */
 const FIRST_FINAL = 200
@@ -28,8 +23,8 @@ function passing(handler: Handler, names: readonly string[]): Record<string, Cal
 }
 
 /** The handler of a request that is sent, in the form of the given one, which has begun already. */
-export function handlerFor(handler: Handler, controller: WaitingController, answer: Answer): Handler {
-  return isOfController(handler) ? withController(handler, controller, answer) : withAbort(handler, controller, answer)
+export function handlerFor(handler: Handler, controller: WaitingController, turn: OutboundTurn): Handler {
+  return isOfController(handler) ? withController(handler, controller, turn) : withAbort(handler, controller, turn)
 }
 
 /** Whether a handler has the form of undici from 7 on. */
@@ -38,29 +33,29 @@ export function isOfController(handler: Handler): boolean {
 }
 
 /** Up to undici 6: raw headers, and a function that aborts. */
-function withAbort(handler: Handler, controller: WaitingController, answer: Answer): Handler {
+function withAbort(handler: Handler, controller: WaitingController, turn: OutboundTurn): Handler {
   return {
     ...passing(handler, ['onData', 'onComplete', ...OF_BODIES]),
     onConnect(abort) {
       controller.sentBy(abortable(abort))
     },
     onUpgrade(status: number, headers: readonly Uint8Array[], ...rest: unknown[]) {
-      answer.came(status, namedHeaders(headers))
+      void turn.answered({ status, headers: namedHeaders(headers) })
       return pass(handler, 'onUpgrade', status, headers, ...rest)
     },
     onHeaders(status: number, headers: readonly Uint8Array[], ...rest: unknown[]) {
-      if (status >= FIRST_FINAL || status === SWITCHING) answer.came(status, namedHeaders(headers))
+      if (status >= FIRST_FINAL || status === SWITCHING) void turn.answered({ status, headers: namedHeaders(headers) })
       return pass(handler, 'onHeaders', status, headers, ...rest)
     },
     onError(error) {
-      answer.failed()
+      turn.failed()
       pass(handler, 'onError', error)
     },
   }
 }
 
 /** From undici 7 on. The given handler sees one controller. */
-function withController(handler: Handler, controller: WaitingController, answer: Answer): Handler {
+function withController(handler: Handler, controller: WaitingController, turn: OutboundTurn): Handler {
   const { onResponseData, onResponseEnd } = passing(handler, ['onResponseData', 'onResponseEnd']) as {
     onResponseData: Callback
     onResponseEnd: Callback
@@ -73,17 +68,17 @@ function withController(handler: Handler, controller: WaitingController, answer:
       if (context) handler.onRequestStart?.(controller, context)
     },
     onRequestUpgrade(_: Controller, status: number, headers: HeadersLike, ...rest: unknown[]) {
-      answer.came(status, headers)
+      void turn.answered({ status, headers })
       return pass(handler, 'onRequestUpgrade', controller, status, headers, ...rest)
     },
     onResponseStart(_: Controller, status: number, headers: HeadersLike, ...rest: unknown[]) {
-      if (status >= FIRST_FINAL || status === SWITCHING) answer.came(status, headers)
+      if (status >= FIRST_FINAL || status === SWITCHING) void turn.answered({ status, headers })
       return pass(handler, 'onResponseStart', controller, status, headers, ...rest)
     },
     onResponseData: (_: Controller, ...rest: unknown[]) => onResponseData(controller, ...rest),
     onResponseEnd: (_: Controller, ...rest: unknown[]) => onResponseEnd(controller, ...rest),
     onResponseError(_, error) {
-      answer.failed()
+      turn.failed()
       pass(handler, 'onResponseError', controller, error)
     },
   }

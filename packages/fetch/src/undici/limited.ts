@@ -1,10 +1,8 @@
 import { SluiceError } from '@sluice/core'
+import { createTurns, type OutboundTurn, type OutboundTurns } from '../create-turns.js'
 import type { OutboundOptions, OutboundRequest } from '../options.js'
-import { readQuota } from '../quota/read-quota.js'
-import type { Turn } from '../turns/turn.js'
-import { type NextTurn, turnsOf } from '../turns/turns-of.js'
 import type { Dispatch, DispatchHeaders, DispatchOptions, Handler } from './dispatcher.js'
-import { type Answer, handlerFor, isOfController } from './handlers.js'
+import { handlerFor, isOfController } from './handlers.js'
 import { WaitingController } from './waiting-controller.js'
 
 /** An interceptor of undici 6, 7 and 8, for `compose`. */
@@ -22,14 +20,13 @@ export type LimitedInterceptor = <Method extends (options: never, handler: never
  * @example const agent = new Agent().compose(limited({ limits: [perSecond(10)] }))
  */
 export function limited(options: OutboundOptions = {}): LimitedInterceptor {
-  const turnOf = turnsOf(options)
+  const turns = createTurns(options)
   const interceptor = (dispatch: Dispatch): Dispatch =>
     // undici asks for a function of two parameters.
     function limitedDispatch(request, handler) {
       const controller = new WaitingController()
-      const next = turnOf(requestOf(request), controller.signal)
       begin(handler, controller)
-      void send(dispatch, request, handler, controller, next)
+      void send(dispatch, request, handler, controller, turns)
       return true
     }
   return interceptor as unknown as LimitedInterceptor
@@ -46,14 +43,14 @@ async function send(
   request: DispatchOptions,
   handler: Handler,
   controller: WaitingController,
-  next: NextTurn,
+  turns: OutboundTurns,
 ): Promise<void> {
-  let answer: Answer | undefined
+  let turn: OutboundTurn | undefined
   try {
-    answer = answerOf(await next())
-    dispatch(request, handlerFor(handler, controller, answer))
+    turn = await turns.take(requestOf(request), controller.signal)
+    dispatch(request, handlerFor(handler, controller, turn))
   } catch (error) {
-    answer?.failed()
+    turn?.failed()
     fail(handler, controller, understood(error as Error))
   }
 }
@@ -61,21 +58,6 @@ async function send(
 function fail(handler: Handler, controller: WaitingController, error: Error): void {
   if (isOfController(handler)) handler.onResponseError?.(controller, error)
   else handler.onError?.(error)
-}
-
-function answerOf(turn: Turn): Answer {
-  let isAnswered = false
-  const once = (...[quota, isRefusal]: Parameters<Turn['answered']>) => {
-    if (!isAnswered) void turn.answered(quota, isRefusal)
-    isAnswered = true
-  }
-  return {
-    came(status, headers) {
-      const quota = readQuota({ status, headers })
-      once(quota, quota.isRefusal)
-    },
-    failed: () => once(undefined),
-  }
 }
 
 /** Says what to do where a fetch and a dispatcher are of versions of undici whose handlers have different forms. */

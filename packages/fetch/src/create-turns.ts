@@ -1,0 +1,57 @@
+import type { OutboundOptions, OutboundRequest } from './options.js'
+import type { QuotaSource } from './quota/quota-types.js'
+import { readQuota } from './quota/read-quota.js'
+import { turnsOf } from './turns/turns-of.js'
+
+/** A request that may be sent now. Call one of both methods once: until then, it counts as in flight. */
+export interface OutboundTurn {
+  /**
+   * Takes in the status and headers of the response, so that the requests after it wait as the service wants.
+   *
+   * Resolves once all requests of its key know. Never rejects.
+   */
+  answered(response: QuotaSource): Promise<void>
+  /** No response came. */
+  failed(): void
+}
+
+/** Gives requests of any client their turns. */
+export interface OutboundTurns {
+  /**
+   * Waits until the request may be sent.
+   *
+   * @throws SluiceError `WAIT_EXCEEDED`; the reason of the signal
+   */
+  take(request: Pick<OutboundRequest, 'url'> & Partial<OutboundRequest>, signal?: AbortSignal): Promise<OutboundTurn>
+}
+
+/**
+ * Turns for requests of any client, such as got or an SDK that takes no `fetch`.
+ *
+ * @throws SluiceError `INVALID_POLICY`
+ * @example const turn = await turns.take({ url: new URL('https://api.github.com/zen') })
+ */
+export function createTurns(options: OutboundOptions = {}): OutboundTurns {
+  const turnOf = turnsOf(options)
+  return {
+    async take({ url, method = 'GET', headers = new Headers() }, signal) {
+      const turn = await turnOf({ url, method: method.toUpperCase(), headers }, signal)()
+      let isOver = false
+      const once = (): boolean => {
+        const isFirst = !isOver
+        isOver = true
+        return isFirst
+      }
+      return {
+        async answered(response) {
+          if (!once()) return
+          const quota = readQuota(response)
+          await turn.answered(quota, quota.isRefusal)
+        },
+        failed() {
+          if (once()) void turn.answered(undefined)
+        },
+      }
+    },
+  }
+}
