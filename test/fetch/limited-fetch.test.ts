@@ -1,4 +1,4 @@
-import { memoryStore, perSecond } from '@sluice/core'
+import { concurrency, memoryStore, perSecond } from '@sluice/core'
 import { limitedFetch } from '@sluice/fetch'
 import { afterEach, expect, test } from 'vitest'
 import { type Service, type ServiceOptions, startService } from './service.js'
@@ -43,6 +43,23 @@ test('the limits of the user hold beside those of the service, which tells none'
   const [first, ...others] = service.arrivedAt as [number, ...number[]]
   expect(others[4] as number).toBeGreaterThanOrEqual(first + 990)
   expect(others[9] as number).toBeGreaterThanOrEqual(first + 1990)
+})
+
+test('a limit of concurrent requests is free again with each response, and each failure', async () => {
+  let [open, most, sent] = [0, 0, 0]
+  const api = limitedFetch(
+    async () => {
+      most = Math.max(most, ++open)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      open--
+      if (++sent % 3 === 0) throw new TypeError('fetch failed')
+      return new Response('ok')
+    },
+    { limits: [concurrency({ limit: 2, ttl: '1h' })] },
+  )
+  const all = await Promise.allSettled(Array.from({ length: 12 }, () => api('http://service.test/')))
+  expect(all.filter(({ status }) => status === 'fulfilled').length).toBe(8)
+  expect(most).toBe(2)
 })
 
 test('Retry-After holds all requests of the key, in every process that shares the store', async () => {

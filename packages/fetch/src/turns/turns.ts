@@ -40,11 +40,13 @@ export class Turns {
   readonly #options: OutboundOptions
   readonly #keys = new Map<string, Learned>()
   readonly #scripts: KeyedScripts | undefined
+  readonly #hasPermits: boolean
 
   constructor(options: OutboundOptions) {
     const { name = 'fetch', store = memoryStore(), limits = [], sharedTurns = true } = options
     this.#options = options
     this.#scripts = keyedScriptsOf(store)
+    this.#hasPermits = limits.some(({ algorithm }) => algorithm === 'concurrency')
     this.#limiter = createLimiter({ name, store, limits: [...limits, ...sharedLimits()], sharedTurns })
     this.#order = createLimiter({ name, store: memoryStore(), limits: [concurrency({ limit: 1, ttl: '1d' })] })
   }
@@ -82,7 +84,7 @@ export class Turns {
       const { verdict, taken, isFirst } = await this.#admission(key, options, learned, progress)
       if (!isFirst) release()
       else setTimeout(release, ALONE_MS).unref()
-      const sent = { key, taken, slowed: slowedIn(verdict) ?? 0, sentInLastSecond: sentIn(verdict) }
+      const sent = { key, taken, verdict, slowed: slowedIn(verdict) ?? 0, sentInLastSecond: sentIn(verdict) }
       return {
         answered: async (quota, isRefusal = false) => {
           await this.#answered(sent, quota, isRefusal)
@@ -143,6 +145,8 @@ export class Turns {
   async #answered(sent: Sent, quota: Quota | undefined, isRefusal: boolean): Promise<void> {
     const learned = this.#learnedOf(sent.key)
     learned.answered(sent.taken, quota, quota ? ANSWERED : FAILED)
+    // Without the store, permits end by themselves.
+    if (this.#hasPermits) this.#limiter.release(sent.verdict).catch(() => {})
     const holdMs = quota?.holdMs ?? 0
     try {
       if (holdMs > 0) await this.#hold(sent.key, holdMs, isRefusal)
@@ -200,6 +204,7 @@ export class Turns {
 interface Sent {
   readonly key: string
   readonly taken: Taken
+  readonly verdict: Verdict
   /** How far requests were slowed when it was sent. */
   readonly slowed: number
   /** The requests of all processes in the second before, this one included. */
