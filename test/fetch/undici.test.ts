@@ -10,9 +10,14 @@ import { type ServiceOptions, startService } from './service.js'
 
 type Undici = typeof import('undici')
 
+const VERSIONS: Record<string, () => Promise<unknown>> = {
+  'undici 6': () => import('undici6'),
+  'undici 7': () => import('undici'),
+  'undici 8': () => import('undici8'),
+}
 /** undici 8 needs Node 22.19. */
 const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
-const VERSIONS = major > 22 || (major === 22 && minor >= 19) ? ['undici6', 'undici', 'undici8'] : ['undici6', 'undici']
+if (major < 22 || (major === 22 && minor < 19)) delete VERSIONS['undici 8']
 
 const open = closedAfterEach()
 
@@ -24,9 +29,9 @@ async function serviceOf(options: ServiceOptions) {
 
 const times = <T>(count: number, make: () => Promise<T>) => Promise.all(Array.from({ length: count }, make))
 
-describe.each(VERSIONS)('%s', (name) => {
+describe.each(Object.entries(VERSIONS))('%s', (_, load) => {
   async function agentOf(options: Parameters<typeof limited>[0]) {
-    const undici = (await import(name)) as Undici
+    const undici = (await load()) as Undici
     const inner = new undici.Agent()
     open.push(() => inner.destroy())
     return { undici, agent: inner.compose(limited(options)) }
@@ -109,7 +114,7 @@ describe.each(VERSIONS)('%s', (name) => {
 
   test('a request that retries waits for its turn each time', async () => {
     const service = await serviceOf({ dialect: 'github', limit: 1, windowMs: 1000 })
-    const undici = (await import(name)) as Undici
+    const undici = (await load()) as Undici
     const inner = new undici.Agent()
     open.push(() => inner.destroy())
     const retry = undici.interceptors.retry({ maxRetries: 3, minTimeout: 1, statusCodes: [403], errorCodes: [] })
