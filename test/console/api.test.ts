@@ -296,6 +296,9 @@ describe.each(STORE_NAMES)('the console on %s', (name) => {
     expect(await details('/block', { identity: { kind: 'ip', value: 'x' }, for: '1h' })).toMatch(/expected an address/)
     expect(await details('/blocks', { max: 1001 })).toBe('max: expected a whole number from 1 to 1000')
     expect(await details('/unblock', { identity: IP })).toBe('it has no block of every policy')
+    expect(await details('/list/add', { list: 'vip', identity: IP, expiresAt: 1 })).toMatch(/an instant in the future/)
+    // A mistake is no act: the log of changes leaves it out.
+    expect((await post('/changes', {})).json.entries).toEqual([])
   })
 })
 

@@ -52,7 +52,8 @@ export async function openLink(): Promise<void> {
   sessionStorage.setItem(SESSION, session)
 }
 
-/** Text of the API as a sentence: it begins in lower case there, and ends without a point. */
-export function sentence(text: string): string {
+/** Text of the API as a sentence: it begins with a field and in lower case there, and ends without a point. */
+export function sentence(given: string): string {
+  const text = given.replace(/^(?:[\w.[\]-]+: )+/, '')
   return text === '' ? text : `${text[0]?.toUpperCase()}${text.slice(1)}${/[.!?:]$/.test(text) ? '' : '.'}`
 }

@@ -31,7 +31,15 @@ export function consoleBrowser() {
   const open = closedAfterEach()
 
   /** The page as an operator opens it, and everything that the browser complained of. */
-  async function opened(url: string, who: string, { width = 1280, colorScheme = 'light' }: Look = {}) {
+  async function opened(url: string, who: string, look: Look = {}) {
+    const { page, complaints } = await tab(url, who, look)
+    await page.goto(url, { waitUntil: 'load' })
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    return { page, complaints }
+  }
+
+  /** A tab for the page, which is empty so far. */
+  async function tab(url: string, who: string, { width = 1280, colorScheme = 'light' }: Look = {}) {
     const context = await browser.newContext({
       colorScheme,
       viewport: { width, height: 800 },
@@ -54,12 +62,10 @@ export function consoleBrowser() {
     })
     page.on('pageerror', (error) => complaints.push(`error: ${error.message}`))
     page.on('dialog', (dialog) => complaints.push(`dialog: ${dialog.message()}`))
-    await page.goto(url, { waitUntil: 'load' })
-    await page.getByRole('heading', { level: 1 }).waitFor()
     return { page, complaints }
   }
 
-  return { open, opened }
+  return { open, opened, tab }
 }
 
 export async function show(page: Page, name: (typeof PAGES)[number]): Promise<void> {

@@ -112,7 +112,7 @@ describe.each(FRAMEWORKS)('the page in %s', (framework) => {
     await find(page, 'user', 'ann')
     await act('Let in now', 'Let in now', /ann is let in/)
     await page.getByText('would be admitted now').waitFor()
-    await act('Reset', 'Reset', /have forgotten what user ann used/)
+    await act('Reset', 'Reset', /user ann: all units are there again/)
     await act('Raise a limit', 'Apply', /has its own limit of api/)
     await act('Add to a list', 'Add', /is on abusers/)
     await act('Block', 'Block', /user ann is blocked/, async () => {

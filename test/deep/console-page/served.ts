@@ -49,6 +49,8 @@ export async function servedPage(
   const open: (() => unknown)[] = []
   const clientOf = () => {
     const client = new Redis(redis.port)
+    // Some tests stop it.
+    client.on('error', () => {})
     open.push(() => client.disconnect())
     return client
   }

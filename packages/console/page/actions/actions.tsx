@@ -1,10 +1,11 @@
 import { useState } from 'preact/hooks'
 import type { Block, Identity, LimitsLeft, ListEntry, SavedOverride, WhyAnswer } from '../answers.js'
-import { ask } from '../api.js'
+import { ask, Refused } from '../api.js'
 import { useListEffects, useListText, useShell } from '../context.js'
 import { isByLimit, stillRefusing } from '../pages/verdict.js'
 import { Text, Time, valueText, WhoText } from '../parts/basics.js'
 import { ActionDialog, Choice, TextField } from '../parts/dialog.js'
+import { counted } from '../parts/format.js'
 import { KindField } from '../parts/kinds.js'
 import { type KnownWhy, Stays } from './stays.js'
 
@@ -174,12 +175,9 @@ export function ResetDialog({ identity, known, limiters }: ResetProps) {
       }
       submit="Reset"
       run={async () => {
-        const { reset } = await ask<{ reset: readonly unknown[] }>('/api/reset', {
-          identity,
-          ...(limiter !== EVERY && { limiter }),
-          ...(search && { search }),
-        })
-        return `${reset.length} limiters have forgotten what ${textOf(identity)} used.`
+        const body = { identity, ...(limiter !== EVERY && { limiter }), ...(search && { search }) }
+        const { reset } = await ask<{ reset: readonly unknown[] }>('/api/reset', body).catch(inWords)
+        return `${counted(reset.length, 'limiter')} of ${textOf(identity)}: all units are there again.`
       }}
     >
       <Choice
@@ -196,6 +194,14 @@ export function ResetDialog({ identity, known, limiters }: ResetProps) {
       )}
     </ActionDialog>
   )
+}
+
+/** @throws Refused */
+function inWords(error: unknown): never {
+  if (!(error instanceof Refused) || error.status !== 404) throw error
+  const text =
+    'No limiter that this console was given counts this client: search all keys for those of other processes.'
+  throw new Refused(404, text)
 }
 
 const WORD = 'forget'
@@ -280,7 +286,7 @@ export function UnlistDialog({ entry, list }: { entry: Pick<ListEntry, 'kind' | 
       title="Remove from the list"
       what={
         <p>
-          <WhoText {...entry} /> is on <Text>{list}</Text> no more, in every process. Entries of networks that contain
+          <WhoText {...entry} /> is removed from <Text>{list}</Text>, in every process. Entries of networks that contain
           it stay.
         </p>
       }

@@ -57,7 +57,7 @@ export function Blocks() {
           <BlockTable
             name="Blocks and bans"
             blocks={found.entries ?? (found.error ? [] : undefined)}
-            empty={found.error ? 'The blocks are not known.' : 'Nobody is blocked or banned.'}
+            empty={found.error ? 'The blocks are not known.' : 'No client is blocked or banned.'}
           />
           <More next={found.next} />
         </>

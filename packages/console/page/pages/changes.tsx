@@ -79,7 +79,7 @@ function ChangeTable({ changes, isKnown, effects }: ChangeTableProps) {
     <Table
       name="Changes"
       rows={changes}
-      empty={isKnown ? 'Nobody has changed anything.' : 'The changes are not known.'}
+      empty={isKnown ? 'No change is logged.' : 'The changes are not known.'}
       keyOf={({ number }) => number}
       columns={[
         { title: 'When', show: ({ at }) => <Time at={at} /> },

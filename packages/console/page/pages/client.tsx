@@ -189,7 +189,7 @@ function LimitTable({ name, rows, empty }: { name: string; rows: readonly LimitR
         { title: 'Limiter', show: (row) => <Text>{nameOf(row)}</Text> },
         {
           title: 'Limit',
-          show: ({ one, error }) => (one ? <LimitOf one={one} /> : <Text>{error ?? 'blocked before its limits'}</Text>),
+          show: ({ one, error }) => (one ? <LimitOf one={one} /> : <Text>{error ?? 'decided before its limits'}</Text>),
         },
         { title: 'Left', isNumber: true, show: ({ one }) => one && whole(one.remaining) },
         { title: 'Use', show: ({ one }) => one && <Bar share={1 - one.remaining / Math.max(one.capacity, 1)} /> },

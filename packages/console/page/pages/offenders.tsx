@@ -81,7 +81,7 @@ function Report({ answer }: { answer: OffendersAnswer | undefined }) {
       <Table
         name="Offenders"
         rows={answer?.offenders}
-        empty="This policy has refused nobody in this span."
+        empty="This policy has refused no client in this span."
         keyOf={({ kind, value }) => `${kind}=${value}`}
         columns={[
           { title: 'Client', show: (offender) => <Who {...offender} /> },

@@ -62,7 +62,7 @@ export function Chart({ name, at, curves, marks = [], height = 220 }: ChartProps
 
   useEffect(() => plot.current?.setData(dataOf(at, curves)), [at, curves])
 
-  const index = shown !== null && shown < at.length ? shown : at.length - 1
+  const index = shown !== null && shown < at.length ? shown : lastKnown(at, curves)
   const time = at[index]
   const valueAt = (curve: Curve) => {
     const value = curve.values[index]
@@ -82,6 +82,14 @@ export function Chart({ name, at, curves, marks = [], height = 220 }: ChartProps
       <div ref={place} role="img" aria-label={summary} />
     </figure>
   )
+}
+
+/** The last instant with a value: a step that is not over has none. */
+function lastKnown(at: readonly number[], curves: readonly Curve[]): number {
+  for (let i = at.length - 1; i > 0; i--) {
+    if (curves.some(({ values }) => typeof values[i] === 'number')) return i
+  }
+  return at.length - 1
 }
 
 function dataOf(at: readonly number[], curves: readonly Curve[]): uPlot.AlignedData {

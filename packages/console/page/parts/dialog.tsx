@@ -52,7 +52,11 @@ export function ActionDialog({ title, what, submit, isDangerous, isReady = true,
         {children}
         {failure && (
           <Notice tone={isAsked ? 'warn' : 'bad'}>
-            <span role="alert">{failure.message}</span>
+            <span role="alert">
+              {failure.more.confirm === 'own-address'
+                ? 'Your own address is among them: your requests would be refused, too.'
+                : failure.message}
+            </span>
             {typeof failure.more.lines === 'string' && <pre>{failure.more.lines}</pre>}
           </Notice>
         )}

@@ -57,6 +57,10 @@ export const LISTS = [
       const identity = byKind(given)
       const list = listIn(store, name)
       askFirst(denies(parts, name) && containsAddress(identity, ip), confirmed)
+      // A mistake changes nothing, and has no entry in the log.
+      if ((details.expiresAt ?? Number.POSITIVE_INFINITY) <= Date.now()) {
+        throw new Problem(400, 'expiresAt: expected an instant in the future')
+      }
       const before = await list.get(identity)
       const change = {
         by: operator.name,

@@ -1,3 +1,4 @@
+import { checkedAdd } from '../../blocks/given-blocks.js'
 import type { AddBlockOptions, BlockScope, StoreBlocks } from '../../store/blocks.js'
 import type { StoreChanges } from '../../store/changes.js'
 import type { BlockEntry } from '../../store/entries.js'
@@ -24,6 +25,8 @@ export async function blockBy(
 ): Promise<BlockEntry | undefined> {
   const { policy, ...after } = options
   const scope = scopeOf(policy)
+  // A mistake changes nothing, and has no entry.
+  checkedAdd('blocks.add', options)
   const before = await blocks.get(identity, scope)
   const change = { by, action: 'block', ...scope, identity, before: stateOf(before), after: plain(after) }
   const add = () => blocks.add(identity, options)
