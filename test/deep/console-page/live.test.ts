@@ -53,7 +53,7 @@ async function withHistory() {
   await page.route('**/api/figures/history', async (route) => {
     const answer = await (await route.fetch()).json()
     const steps: number[] = answer.at
-    const fill = (valueOf: (i: number) => number) => steps.map((_, i) => valueOf(i))
+    const fill = (countAt: (i: number) => number) => steps.map((_, i) => countAt(i))
     await route.fulfill({
       json: {
         ...answer,

@@ -5,7 +5,7 @@ import { useShell } from '../context.js'
 import { isByLimit } from '../pages/verdict.js'
 import { Notice, Text, Time, valueText, WhoText } from '../parts/basics.js'
 import { ActionDialog, Choice, TextField } from '../parts/dialog.js'
-import { duration, isBucket, limitText } from '../parts/format.js'
+import { isBucket, limitText, perText } from '../parts/format.js'
 import { type KnownWhy, Stays } from './stays.js'
 
 /** A limit of a document that an override can change. */
@@ -113,7 +113,7 @@ type Numbers = Readonly<Record<string, string>>
 /** A bucket has a capacity beside its rate: both are shown, and both are changed. */
 function fieldsOf(limit: Limit): { field: string; label: string; value: number | null | undefined }[] {
   const { algorithm, windowMs, capacity } = limit
-  const per = typeof windowMs === 'number' ? ` per ${duration(windowMs)}` : ''
+  const per = typeof windowMs === 'number' ? ` per ${perText(windowMs)}` : ''
   const rates: Readonly<Record<string, string>> = { tokenBucket: 'refill', leakyBucket: 'leak' }
   const field = rates[algorithm] ?? 'limit'
   const rate = { field, label: `New ${field}${per}`, value: limit.limit }

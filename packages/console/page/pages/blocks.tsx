@@ -6,13 +6,14 @@ import { usePages } from '../live/use-ask.js'
 import { Failure, Notice, PageHead } from '../parts/basics.js'
 import { BlockTable } from '../parts/blocks.js'
 import { Choice, TextField } from '../parts/dialog.js'
-import { kindsOf } from '../parts/kinds.js'
+import { useKinds } from '../parts/kinds.js'
 import { More } from '../parts/table.js'
 
 const EVERY = ''
 
 export function Blocks() {
-  const { mayAct, open, policies, about } = useShell()
+  const { mayAct, open, about } = useShell()
+  const kinds = useKinds()
   const [kind, setKind] = useState(EVERY)
   const [prefix, setPrefix] = useState('')
   const [only, setOnly] = useState(EVERY)
@@ -39,7 +40,7 @@ export function Blocks() {
             <Choice
               label="Kind"
               value={kind}
-              of={[[EVERY, 'every kind'], ...kindsOf(policies).map((each) => [each, each] as const)]}
+              of={[[EVERY, 'every kind'], ...kinds.map((each) => [each, each] as const)]}
               set={setKind}
             />
             <TextField label="Begins with" value={prefix} set={setPrefix} />

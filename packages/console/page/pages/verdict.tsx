@@ -53,7 +53,7 @@ export function Verdict({ why, at, isOld, answer, request, setRequest }: Verdict
           </ul>
         </Notice>
       )}
-      {unknown.length > 0 && <NotKnown {...{ unknown, request, setRequest }} />}
+      {unknown.length > 0 && <NotKnown {...{ unknown, request, setRequest }} isRefused={now.length > 0} />}
       {now.length === 0 && unknown.length === 0 && <Admitted isKnown={isKnown(why, answer)} maxBody={why.maxBody} />}
     </div>
   )
@@ -182,18 +182,22 @@ function ListText({ name, of }: { name: string; of: LimitsLeft }) {
 }
 
 interface NotKnownProps {
+  /** Whether others refuse it. */
+  readonly isRefused: boolean
   readonly unknown: readonly LimitsLeft[]
   readonly request: Request
   setRequest(request: Request): void
 }
 
 /** Nothing is green while a limit needs more of the request. */
-function NotKnown({ unknown, request, setRequest }: NotKnownProps) {
+function NotKnown({ unknown, isRefused, request, setRequest }: NotKnownProps) {
   const [values, setValues] = useState<Readonly<Record<string, string>>>({})
   const kinds = [...new Set([...unknown.flatMap(({ needs = [] }) => needs), ...Object.keys(values)])]
   return (
     <Notice tone="warn">
-      <strong>Whether it is admitted is not known.</strong>
+      <strong>
+        {isRefused ? 'Whether these would admit it is not known.' : 'Whether it is admitted is not known.'}
+      </strong>
       <ul>
         {unknown.map((limits) => (
           <li key={nameOf(limits)}>

@@ -22,6 +22,7 @@ const SHOWN = 64
 
 /** Text of a stranger: its direction stays within it. */
 export function Text({ children }: { children: ComponentChildren }) {
+  if (children === '' || children === undefined) return null
   const isShort = typeof children === 'string' && children.length <= SHORT
   return <bdi class={isShort ? 'short' : undefined}>{children}</bdi>
 }

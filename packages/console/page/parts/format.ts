@@ -69,10 +69,13 @@ export function limitText({ limit, windowMs, window = windowMs, algorithm, unit,
   const count = typeof limit === 'number' ? whole(limit) : 'by a function'
   if (algorithm === 'concurrency') return `${count} at once`
   const of = unit !== undefined && unit !== 'requests' ? ` ${unit}` : ''
-  const span = typeof window === 'number' ? duration(window) : typeof window === 'string' ? window : '?'
+  const span = typeof window === 'number' ? perText(window) : typeof window === 'string' ? window : '?'
   const burst = isBucket(algorithm) && capacity !== undefined ? `${whole(capacity)} at once, then ` : ''
-  return `${burst}${count}${of} per ${span.replace(/^1 (?=\w+$)/, '')}`
+  return `${burst}${count}${of} per ${span}`
 }
+
+/** A window after "per": `s`, `10 s`. */
+export const perText = (ms: number): string => duration(ms).replace(/^1 (?=\w+$)/, '')
 
 /** Whether a limit has a capacity beside its rate. */
 export const isBucket = (algorithm: string | undefined): boolean =>

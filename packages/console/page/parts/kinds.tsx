@@ -1,14 +1,14 @@
-import type { Identity, PoliciesAnswer } from '../answers.js'
+import type { Identity } from '../answers.js'
 import { useShell } from '../context.js'
+import { useAsk } from '../live/use-ask.js'
 import { valueText } from './basics.js'
 import { Choice, TextField } from './dialog.js'
 
-/** The kinds that limits count, and those that blocks are most often of. */
-export function kindsOf(policies: PoliciesAnswer | undefined, more: readonly string[] = []): readonly string[] {
-  const ofLimiters = policies?.limiters.flatMap(({ kinds }) => kinds) ?? []
-  const ofDocuments = policies?.documents.flatMap((each) => each.policies.flatMap(({ limits }) => limits)) ?? []
-  const kinds = [...more, ...ofLimiters, ...ofDocuments.flatMap(({ kind }) => kind ?? [])]
-  return [...new Set(['ip', 'user', ...kinds])].filter((kind) => kind !== 'everyone')
+/** The kinds that limits count and that the store has, and those that blocks are most often of. */
+export function useKinds(more: readonly string[] = []): readonly string[] {
+  const { has } = useShell()
+  const { answer } = useAsk<{ kinds: readonly string[] }>(has('/api/kinds') ? '/api/kinds' : undefined)
+  return [...new Set(['ip', 'user', ...more, ...(answer?.kinds ?? [])])]
 }
 
 /** The value of a composed kind, such as `ip+route`, is its parts, separated by spaces. */
@@ -18,7 +18,7 @@ export function identityFrom(kind: string, text: string): Identity {
 }
 
 export function KindField({ identity, set }: { identity: Identity; set(identity: Identity): void }) {
-  const kinds = kindsOf(useShell().policies, [identity.kind])
+  const kinds = useKinds([identity.kind])
   const value = valueText(identity)
   return (
     <div class="pair">
