@@ -227,7 +227,8 @@ function steady(tree: string): string {
     .replace(/\b\d+(\.\d+)? (ms|s|min|h)( \d+ (s|min))?\b/g, 'n $2')
     .replace(/\b(decisions a (?:second|minute)|refused|decided alone) [\d.–]+/g, '$1 n')
     .replace(/\d+(\.\d+)? ?%/g, 'n %')
-    .replace(/(cell|definition:) "\d+"/g, '$1 "n"')
+    .replace(/(cell|definition:) "[\d.]+"/g, '$1 "n"')
+    .replace(/definition: a second, n %/g, 'definition: a second')
     .replace(/(row "mail mail )\d+/g, '$1n')
 }
 
