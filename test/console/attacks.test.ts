@@ -67,6 +67,7 @@ const BODIES: Readonly<Record<string, object>> = {
   '/api/changes': {},
   '/api/figures/history': { from: 0, to: 0, step: 'hour' },
   '/api/traffic': { from: 0, to: 60_000 },
+  '/api/tail': {},
   '/api/overrides': {},
   '/api/override/plan': OVERRIDE,
   '/api/override': OVERRIDE,

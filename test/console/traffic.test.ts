@@ -1,4 +1,4 @@
-// Runs alone: it watches every decision of its process.
+// Release: waits for what processes write each second. Runs alone: it watches every decision of its process.
 import { randomUUID } from 'node:crypto'
 import { createServer, request, type Server } from 'node:http'
 import { recordTraffic } from '@sluice/console'
@@ -198,4 +198,122 @@ test('names of an attacker are counted, and come back as ASCII', async () => {
   expect(text).not.toMatch(/[<>]/)
   for (const { value } of json.paths.entries) expect(value.length).toBeLessThan(512)
   expect((await ask(port, '/sluice/api/traffic', { headers: asOperator(port) })).status).toBe(405)
+})
+
+describe.each(Object.keys(STORES))('%s, near a limit', (name) => {
+  const storeOf = STORES[name] as () => Promise<Store>
+
+  async function near(limit: number) {
+    const store = await storeOf()
+    const { port } = await served(store)
+    const mail = createLimiter({ name: 'mail', store, limit, window: '1h' })
+    return {
+      store,
+      mail,
+      /** Answers are given again for two seconds. */
+      read: async () => {
+        await new Promise((resolve) => setTimeout(resolve, 2100))
+        return (await ask(port, '/sluice/api/near', { headers: asOperator(port, 'bob') })).json
+      },
+    }
+  }
+
+  test('clients above 80 % of a limit are near, until their use falls or they are erased', async () => {
+    const { store, mail, read } = await near(10)
+    for (let n = 0; n < 8; n++) await mail.consume('ann')
+    for (let n = 0; n < 7; n++) await mail.consume('bob')
+    for (let n = 0; n < 12; n++) await mail.consume('eve')
+    const first = await read()
+    expect(first).toMatchObject({
+      processes: 1,
+      entries: [
+        { client: { value: 'eve' }, policy: 'mail', limit: 'mail', used: 1, remaining: 0 },
+        { client: { value: 'ann' }, used: 0.8, remaining: 2 },
+      ],
+    })
+    await mail.reset('ann')
+    await mail.consume('ann')
+    await store.forget?.({ [first.entries[0].client.kind]: 'eve' })
+    expect((await read()).entries).toEqual([])
+  })
+
+  test('of three thousand clients at a limit, 200 are shown', async () => {
+    const { mail, read } = await near(1)
+    for (let n = 0; n < 3000; n++) await mail.consume(`user ${n} ${'<b>'.repeat(20)}`)
+    const { entries } = await read()
+    expect(entries).toHaveLength(200)
+  }, 60_000)
+})
+
+describe.each(Object.keys(STORES))('%s, the live tail', (name) => {
+  const storeOf = STORES[name] as () => Promise<Store>
+
+  /** Asks each half second until there are rows. */
+  async function tailOf(port: number, filter: object, act: () => Promise<unknown>, isSampled = false) {
+    const rows: { clients: string[]; reason: string; path?: string }[] = []
+    let after = 0
+    let [share, decisions] = [1, 0]
+    await until(
+      'decisions are shown',
+      async () => {
+        const { json, status } = await ask(port, '/sluice/api/tail', {
+          headers: withBody(port, 'bob'),
+          body: { after, ...filter },
+        })
+        expect(status).toBe(200)
+        after = json.after
+        decisions += json.decisions
+        if (json.rows.length > 0) share = json.share
+        rows.push(...json.rows)
+        const isDone = isSampled ? share < 1 : rows.length > 0
+        if (!isDone) await act()
+        return isDone
+      },
+      { everyMs: 500 },
+    )
+    return { rows, share, decisions }
+  }
+
+  test('a filter shows its decisions alone, from all processes', async () => {
+    const { send, port, traffic } = await served(await storeOf())
+    await send('192.0.2.7', '/orders/1')
+    const [{ value: client }] = (await traffic()).json.clients.entries
+    const { rows } = await tailOf(port, { client, path: '/orders/:number' }, async () => {
+      await send('192.0.2.9', '/orders/2')
+      await send('192.0.2.7', '/health')
+      await send('192.0.2.7', '/orders/17')
+    })
+    for (const row of rows) expect(row).toMatchObject({ clients: ['ip=192.0.2.7'], path: '/orders/17', policy: 'api' })
+  })
+
+  test('a process shows at most 50 decisions a second, and the share that this is', async () => {
+    const store = await storeOf()
+    const { port } = await served(store)
+    const mail = createLimiter({ name: 'mail', store, limit: 1_000_000, window: '1h' })
+    const { rows, share, decisions } = await tailOf(
+      port,
+      { policy: 'mail' },
+      () => Promise.all(Array.from({ length: 400 }, (_, n) => mail.consume(`user ${n}`))),
+      true,
+    )
+    const ofSeconds = new Map<number, number>()
+    for (const { at } of rows as never as { at: number }[]) {
+      ofSeconds.set(Math.floor(at / 1000), (ofSeconds.get(Math.floor(at / 1000)) ?? 0) + 1)
+    }
+    for (const count of ofSeconds.values()) expect(count).toBeLessThanOrEqual(50)
+    expect(share).toBeLessThan(1)
+    expect(decisions).toBeGreaterThan(50)
+  })
+})
+
+test('while no console shows decisions, none are sampled; what is written ends within seconds', async () => {
+  const prefix = `${randomUUID()}:`
+  const { send, port } = await served(await storeOn(prefix))
+  const tails = async () => ((await redis.call('KEYS', `${prefix}v1:{console}:tail:*`)) as string[]) ?? []
+  await send('192.0.2.7', '/')
+  await new Promise((resolve) => setTimeout(resolve, 2500))
+  expect(await tails()).toEqual([])
+  await ask(port, '/sluice/api/tail', { headers: withBody(port), body: {} })
+  await until('the process writes', async () => (await tails()).length > 1)
+  for (const key of await tails()) expect(Number(await redis.call('PTTL', key))).toBeLessThanOrEqual(10_000)
 })

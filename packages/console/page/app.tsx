@@ -8,6 +8,7 @@ import { Blocks } from './pages/blocks.js'
 import { Changes } from './pages/changes.js'
 import { Client } from './pages/client.js'
 import { Lists } from './pages/lists.js'
+import { Near } from './pages/near.js'
 import { Offenders } from './pages/offenders.js'
 import { Overview } from './pages/overview.js'
 import { Policies } from './pages/policies.js'
@@ -26,6 +27,7 @@ const PAGES = [
   { page: 'client', title: 'Client' },
   { page: 'policies', title: 'Policies' },
   { page: 'offenders', title: 'Offenders' },
+  { page: 'near', title: 'Near a limit' },
   { page: 'blocks', title: 'Blocks and bans' },
   { page: 'lists', title: 'Lists' },
   { page: 'changes', title: 'Changes' },
@@ -204,6 +206,8 @@ function PageAt({ place }: { place: Place }) {
       return <Policies query={place.query} />
     case 'offenders':
       return <Offenders />
+    case 'near':
+      return <Near />
     case 'blocks':
       return <Blocks />
     case 'lists':

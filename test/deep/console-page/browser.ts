@@ -14,7 +14,17 @@ export interface Look {
   readonly colorScheme?: 'light' | 'dark'
 }
 
-export const PAGES = ['overview', 'traffic', 'client', 'policies', 'offenders', 'blocks', 'lists', 'changes'] as const
+export const PAGES = [
+  'overview',
+  'traffic',
+  'client',
+  'policies',
+  'offenders',
+  'near',
+  'blocks',
+  'lists',
+  'changes',
+] as const
 
 /** Starts a browser for the tests of a file. `open`: what is closed after each of them. */
 export function consoleBrowser() {

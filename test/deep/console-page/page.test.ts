@@ -157,7 +157,7 @@ describe.each(FRAMEWORKS)('the page in %s', (framework) => {
     for (const name of PAGES) {
       await show(page, name)
       // Those that choose what is shown change nothing.
-      const buttons = page.locator('main button:not(.choose)')
+      const buttons = page.locator('main button:not(.choose, .watch)')
       expect(await buttons.allTextContents()).toEqual(name === 'client' ? ['Find'] : [])
     }
     await find(page, 'user', 'ann')

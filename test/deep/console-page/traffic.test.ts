@@ -67,11 +67,27 @@ async function checked(page: Page, name: string, look: (typeof LOOKS)[number]): 
 }
 
 test.each(LOOKS)('traffic fits and passes axe: $width px, $colorScheme', async (look) => {
-  const { url } = await served()
+  const { url, send } = await served()
   const { page, complaints } = await opened(`${url}#/traffic`, 'ann', look)
   await page.evaluate(readFileSync(AXE, 'utf8'))
   await page.getByRole('button', { name: 'ip 192.0.2.7' }).waitFor()
   await checked(page, 'traffic-full', look)
+  await page.evaluate("location.hash = '/near'")
+  await page.getByRole('link', { name: 'ip 192.0.2.7' }).waitFor()
+  await checked(page, 'near-full', look)
+  await page.evaluate("location.hash = '/traffic'")
+  await page.getByRole('button', { name: 'Watch' }).click()
+  await expect
+    .poll(
+      async () => {
+        await send('203.0.113.77', '/orders/1')
+        return page.getByRole('region', { name: 'Live decisions, table' }).getByRole('row').count()
+      },
+      { timeout: 30_000, interval: 500 },
+    )
+    .toBeGreaterThan(2)
+  await page.getByRole('button', { name: 'Pause' }).click()
+  await checked(page, 'traffic-live', look)
   await page.getByRole('button', { name: '/orders/:number' }).click()
   await page.getByRole('button', { name: 'Remove the filter by path' }).waitFor()
   await checked(page, 'traffic-filtered', look)
@@ -117,4 +133,27 @@ test('while no process records, the page says how to begin', async () => {
   const { url } = await served(false)
   const { page } = await opened(`${url}#/traffic`, 'ann')
   await page.getByText(/Set traffic: true in consoleFor/).waitFor()
+})
+
+test('live decisions keep to the filters, and pause', async () => {
+  const { url, send } = await served()
+  const { page, complaints } = await opened(`${url}#/traffic?policy=login`, 'ann')
+  await page.getByRole('button', { name: 'Watch' }).click()
+  const rows = page.getByRole('region', { name: 'Live decisions, table' }).getByRole('row')
+  const sendBoth = async () => {
+    await send('203.0.113.7', '/login')
+    await send('203.0.113.8', '/other')
+    return rows.count()
+  }
+  await expect.poll(sendBoth, { timeout: 30_000, interval: 500 }).toBeGreaterThan(2)
+  const texts = (await rows.allTextContents()).slice(1)
+  for (const text of texts) expect(text).toMatch(/ip 203\.0\.113\.7login\/login$/)
+  await page.getByRole('button', { name: 'Pause' }).click()
+  await page.getByText(/^Paused\./).waitFor()
+  const before = await rows.count()
+  for (let n = 0; n < 4; n++) await sendBoth()
+  await new Promise((resolve) => setTimeout(resolve, 5000))
+  expect(await rows.count()).toBe(before)
+  expect(page.url()).not.toMatch(/203/)
+  expect(complaints).toEqual([])
 })

@@ -5,9 +5,10 @@ import { useAsk } from '../live/use-ask.js'
 import { Failure, Notice, PageHead, Section, Text, Time, Who, WhoText } from '../parts/basics.js'
 import { Choice } from '../parts/dialog.js'
 import { counted, share, whole } from '../parts/format.js'
-import { reasonText } from '../parts/refusals.js'
+import { outcomeText } from '../parts/refusals.js'
 import { Table } from '../parts/table.js'
 import { goWith, type Query } from '../router.js'
+import { LiveTail } from './live-tail.js'
 
 const MINUTE_MS = 60_000
 const EVERY_MS = 10_000
@@ -27,13 +28,6 @@ const FIELDS: readonly Field[] = ['policy', 'reason', 'path', 'network', 'client
 /** The filter in an address: a client stands there as a random id. */
 function filterIn(query: Query): TrafficFilter {
   return Object.fromEntries(FIELDS.flatMap((field) => (query[field] ? [[field, query[field]]] : [])))
-}
-
-/** A reason as the operator reads it. */
-function wordsOf(reason: string): string {
-  if (reason === 'left') return 'client left'
-  const [, reported] = /^reported:(.*)$/.exec(reason) ?? []
-  return reported === undefined ? reasonText(reason) : `only reported: ${reasonText(reported)}`
 }
 
 export function TrafficPage({ query }: { query: Query }) {
@@ -62,6 +56,7 @@ export function TrafficPage({ query }: { query: Query }) {
       <Chosen filter={filter} client={found.answer?.client} drop={(field) => move({ [field]: undefined })} />
       <Failure of={found} />
       {found.error?.status !== 501 && <Tops answer={found.answer} filter={filter} choose={move} by={by} />}
+      {found.error?.status !== 501 && <LiveTail filter={filter} />}
     </>
   )
 }
@@ -84,7 +79,7 @@ function Chosen({ filter, client, drop }: ChosenProps) {
   const fields = FIELDS.filter((field) => filter[field] !== undefined)
   if (fields.length === 0) return null
   const textOf = (field: Field): ComponentChildren => {
-    if (field === 'reason') return wordsOf(filter.reason ?? '')
+    if (field === 'reason') return outcomeText(filter.reason ?? '')
     if (field !== 'client') return <Text>{filter[field]}</Text>
     return client ? <Who {...client} /> : client === null ? 'not known any more' : 'one moment'
   }
@@ -201,7 +196,7 @@ function Top({ title, field, of, filter, choose }: TopProps) {
 }
 
 function Value({ field, entry: { value, client } }: { field: Field; entry: TrafficEntry }) {
-  if (field === 'reason') return <>{wordsOf(value)}</>
+  if (field === 'reason') return <>{outcomeText(value)}</>
   if (field !== 'client') return <Text>{value}</Text>
   return client ? <WhoText {...client} /> : <>forgotten client</>
 }

@@ -20,6 +20,13 @@ const REASONS: Readonly<Record<string, string>> = {
 export const reasonText = (reason: string): string =>
   Object.hasOwn(REASONS, reason) ? (REASONS[reason] as string) : reason
 
+/** How a decision ended, as the API of traffic has it. */
+export function outcomeText(reason: string): string {
+  if (reason === 'left') return 'client left'
+  const [, reported] = /^reported:(.*)$/s.exec(reason) ?? []
+  return reported === undefined ? reasonText(reason) : `only reported: ${reasonText(reported)}`
+}
+
 /** In place of refusals: nothing recorded is not the same as none. */
 export function NotRecorded({ isOfOne }: { isOfOne?: boolean }) {
   const { latest } = useFigures()

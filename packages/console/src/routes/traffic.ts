@@ -1,4 +1,4 @@
-import type { TrafficBody } from '../traffic/answers.js'
+import type { TailBody, TrafficBody } from '../traffic/answers.js'
 import { object, route } from './route.js'
 
 const TIME = { type: 'integer', minimum: 0, maximum: 2 ** 48 - 1 } as const
@@ -38,5 +38,24 @@ export const TRAFFIC = [
     answer:
       'Entries with their decisions and refusals, never too high, and the most by which they are too low. The id of a client in a filter resolves for a week.',
     run: ({ traffic, body }) => traffic.read(body),
+  }),
+  route({
+    method: 'GET',
+    path: '/api/near',
+    id: 'near',
+    summary: 'Clients that have used 80 % of a limit or more.',
+    may: 'read',
+    answer: 'Clients with the share of the limit that they had used when they were seen last.',
+    run: ({ traffic }) => traffic.near(),
+  }),
+  route<TailBody>({
+    method: 'POST',
+    path: '/api/tail',
+    id: 'tail',
+    summary: 'A sample of the decisions of the last seconds, up to 50 a second of each process. Ask each second.',
+    may: 'read',
+    body: object({ after: { ...TIME, description: 'after of the answer before.' }, ...FILTER }),
+    answer: 'Decisions, newest first, and the share of all that these are.',
+    run: ({ traffic, body }) => traffic.tail(body),
   }),
 ]

@@ -61,3 +61,57 @@ export interface TrafficAnswer {
   readonly client?: { readonly kind: string; readonly value: string } | null
   readonly notes: readonly string[]
 }
+
+/** A client that was near a limit when a process decided on it last. */
+export interface NearEntry {
+  readonly policy: string
+  readonly limit: string
+  /** Texts of strangers. */
+  readonly client: { readonly kind: string; readonly value: string }
+  /** Its id, for filters. */
+  readonly id: string
+  /** The share of the limit that was in use: from 0.8 to 1. */
+  readonly used: number
+  /** Units that were left. */
+  readonly remaining: number
+  /** When it was seen, and when nothing of it would be left in use, at most an hour later: ms since 1970. */
+  readonly at: number
+  readonly until: number
+}
+
+/** The answer of `GET /api/near`. */
+export interface NearAnswer {
+  readonly now: number
+  /** Processes that recorded clients. */
+  readonly processes: number
+  /** Those with the most in use first, at most 200. */
+  readonly entries: readonly NearEntry[]
+}
+
+/** The body of `POST /api/tail`. */
+export interface TailBody extends TrafficFilter {
+  /** `after` of the answer before. */
+  readonly after?: number
+}
+
+/** The answer of `POST /api/tail`: what was decided since the answer before. Ask each second. */
+export interface TailAnswer {
+  /** The last second that was read, since 1970. */
+  readonly after: number
+  /** All decisions of these seconds. */
+  readonly decisions: number
+  /** The share of decisions that is shown: a process shows 50 of each second. 0 to 1. */
+  readonly share: number
+  /** Processes that show decisions. */
+  readonly processes: number
+  /** The newest first, at most 1,000. */
+  readonly rows: readonly {
+    readonly at: number
+    readonly policy: string
+    readonly reason: string
+    readonly limit?: string
+    readonly path?: string
+    /** As text, `kind=value`. */
+    readonly clients: readonly string[]
+  }[]
+}

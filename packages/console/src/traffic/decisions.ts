@@ -17,6 +17,8 @@ export interface Sink {
   note(event: DecisionEvent): void
   /** Each second. It may reject: then the store is away. */
   tick(): Promise<void>
+  /** Writes what is new, where that waits for a later second. */
+  write?(): Promise<void>
 }
 
 /** Whether a decision is traffic: those on the console's own requests are not, and bytes of a response are of a request before. */

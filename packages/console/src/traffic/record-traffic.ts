@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { events, type Store } from '@sluice/core'
 import { sharedNotesOf } from '@sluice/core/internal'
-import { isTraffic } from './decisions.js'
+import { isTraffic, type Sink } from './decisions.js'
+import { NearSink } from './near-sink.js'
+import { TailSink } from './tail-sink.js'
 import { TopSink } from './top-sink.js'
 
 const EVERY_MS = 1000
@@ -16,8 +18,8 @@ interface Recorded {
 const recorded = new WeakMap<Store, Recorded>()
 
 /**
- * Has this process count its decisions by policy, reason, path, client and network, for the page *Traffic* of consoles on this
- * store. Consoles with `traffic: true` call it by themselves. It ends once all who started it have called the function that this returns.
+ * Has this process record its decisions for consoles on this store: where they come from, clients near a limit, and, while a console
+ * shows them, a sample of each second. Consoles with `traffic: true` call it by themselves. It ends once all who started it have called the function that this returns.
  *
  * Memory, and what it writes to the store, are bounded: see docs/console.md#traffic.
  */
@@ -43,8 +45,11 @@ export async function writeTraffic(store: Store): Promise<void> {
 function recordIn(store: Store): Omit<Recorded, 'users'> {
   const notes = sharedNotesOf(store)
   if (!notes) return { stop() {}, async write() {} }
-  const top = new TopSink(notes, randomUUID())
-  const sinks = [top]
+  const member = randomUUID()
+  const sinks: Sink[] = [new TopSink(notes, member), new NearSink(notes, member), new TailSink(notes, member)]
+  const write = async () => {
+    for (const sink of sinks) await sink.write?.()
+  }
   const off = events.on('decision', (event) => {
     if (isTraffic(event)) for (const sink of sinks) sink.note(event)
   })
@@ -60,8 +65,8 @@ function recordIn(store: Store): Omit<Recorded, 'users'> {
     stop() {
       off()
       clearInterval(timer)
-      void top.write().catch(() => {})
+      void write().catch(() => {})
     },
-    write: () => top.write(),
+    write,
   }
 }

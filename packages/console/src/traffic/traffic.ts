@@ -2,8 +2,10 @@ import type { Store } from '@sluice/core'
 import { type SharedNotes, sharedNotesOf, textValue } from '@sluice/core/internal'
 import { OneAtATime } from '../one-at-a-time.js'
 import { Problem } from '../problem.js'
-import type { TrafficAnswer, TrafficBody, TrafficEntry } from './answers.js'
+import type { NearAnswer, TailAnswer, TailBody, TrafficAnswer, TrafficBody, TrafficEntry } from './answers.js'
+import { clientsNear } from './near.js'
 import { writeTraffic } from './record-traffic.js'
+import { Tail } from './tail.js'
 import { HOUR_MS, MINUTE_MS, topName } from './top-sink.js'
 import { topOf } from './tops.js'
 import { TrafficCounts } from './traffic-counts.js'
@@ -36,6 +38,8 @@ export class Traffic {
   readonly #store: Store
   readonly #notes: SharedNotes | undefined
   readonly #sums = new OneAtATime<Summed>()
+  readonly #near = new OneAtATime<NearAnswer>()
+  #tail: Tail | undefined
 
   constructor(store: Store) {
     this.#store = store
@@ -75,6 +79,18 @@ export class Traffic {
         ...(left > 0 ? [`Processes beyond those that one answer reads are left out: ${left}.`] : []),
       ],
     }
+  }
+
+  /** Who is near a limit. @throws Problem; SluiceError `STORE_UNAVAILABLE` */
+  near(): Promise<NearAnswer> {
+    const notes = notesIn(this.#notes)
+    return this.#near.answer('near', () => clientsNear(this.#store, notes))
+  }
+
+  /** What is decided now. @throws Problem; SluiceError `STORE_UNAVAILABLE` */
+  tail(body: TailBody): Promise<TailAnswer> {
+    this.#tail ??= new Tail(notesIn(this.#notes))
+    return this.#tail.read(body)
   }
 
   async #sum(notes: SharedNotes, step: 'minute' | 'hour', first: number, last: number): Promise<Summed> {
