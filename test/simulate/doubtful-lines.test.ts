@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto'
 import { linkSync, writeFileSync } from 'node:fs'
 import { gzipSync } from 'node:zlib'
 import { expect, test } from 'vitest'
@@ -49,6 +50,33 @@ test('the client of a Caddy log is the one that Caddy takes from its trusted pro
       `{"level":"info","ts":177232320${client}.25,"request":{"remote_ip":"10.0.0.1","client_ip":"192.0.2.${client}","method":"GET","host":"a.test","uri":"/"},"duration":0.001,"size":12,"status":200}\n`,
   )
   expect((await simulated(log.join(''), PER_MINUTE)).report.clients.seen).toBe(2)
+})
+
+test('a damaged gzip is read up to the damage, however far in', async () => {
+  // Lines that compress little: some 900 kB.
+  const lines = Array.from({ length: 24_000 }, (_, n) =>
+    line(
+      n % 86_400,
+      `192.0.${n % 256}.${(n * 7) % 256}`,
+      `/${createHash('sha256').update(String(n)).digest('base64url')}`,
+    ),
+  )
+  const bytes = Buffer.concat([gzipSync(lines.join('')), Buffer.from('garbage'.repeat(100_000))])
+  expect(bytes.length).toBeGreaterThan(1_500_000)
+  const files = filesOf({ 'access.log.gz': '', 'p.json': JSON.stringify(policyOf({ limit: 1, window: '1m' })) })
+  writeFileSync(files['access.log.gz'], bytes)
+  const { code, stdout, stderr } = await sluice([
+    'simulate',
+    files['access.log.gz'],
+    '--document',
+    files['p.json'],
+    '--json',
+  ])
+  expect([code, stderr]).toEqual([0, ''])
+  const { log, caveats } = JSON.parse(stdout)
+  expect(caveats.join()).toContain('has damaged gzip data')
+  // At most the last lines are lost.
+  expect(log.lines).toBeGreaterThan(23_990)
 })
 
 test('a small gzip with garbage behind it is read, and the report says where it ends', async () => {

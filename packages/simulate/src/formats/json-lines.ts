@@ -30,6 +30,8 @@ export interface JsonFields {
   readonly headerPrefix?: string
   /** Lines without it are no requests, such as what the application logs beside them. */
   readonly mark?: string
+  /** The same of another field. */
+  readonly alsoMark?: string
 }
 
 /** Lines of JSON objects. Recognised by its mark. */
@@ -54,14 +56,15 @@ class JsonLines implements LineReader {
   readonly parse = (line: string): ParsedLine | null | undefined => {
     const json = objectOf(line)
     if (json === undefined) return undefined
-    const { mark, start, time, duration, durationUnitMs = 1000 } = this.#fields
-    if (mark !== undefined && valueAt(json, mark) === undefined) return null
+    const { mark, alsoMark, start, time, duration, durationUnitMs = 1000 } = this.#fields
+    if ([mark, alsoMark].some((path) => path !== undefined && valueAt(json, path) === undefined)) return null
     const instant = start === undefined ? undefined : instantAt(json, start)
-    const end = time === undefined || instant ? undefined : instantAt(json, time)
+    const end = time === undefined ? undefined : instantAt(json, time)
     const at = instant ?? end
     if (at === undefined) return undefined
     this.#resolutionMs = Math.min(this.#resolutionMs, at.resolutionMs)
-    const durationMs = durationOf(duration === undefined ? undefined : valueAt(json, duration), durationUnitMs)
+    const taken = duration === undefined ? undefined : durationOf(valueAt(json, duration), durationUnitMs)
+    const durationMs = taken ?? (instant && end ? between(instant, end) : undefined)
     const begunOrEnded = { ms: at.ms, resolutionMs: this.#resolutionMs }
     const record = (instant ? begunAt : endedAt)(begunOrEnded, durationMs, line, this)
     if (!record) return undefined
@@ -117,6 +120,11 @@ function numberAt(json: Json, path: string | undefined): number | undefined {
 function instantAt(json: Json, path: string): Instant | undefined {
   const value = valueAt(json, path)
   return typeof value === 'number' ? epochTime(value) : typeof value === 'string' ? instantOf(value) : undefined
+}
+
+/** The time from a start to an end. Undefined where the clock is too coarse to tell. */
+function between(start: Instant, end: Instant): number | undefined {
+  return start.resolutionMs <= 1 && end.resolutionMs <= 1 && end.ms >= start.ms ? end.ms - start.ms : undefined
 }
 
 const UNITS_MS: Readonly<Record<string, number>> = {

@@ -1,5 +1,6 @@
 import { addressIn } from '@sluice/core/internal'
 import type { LogFormat, ParseLine } from './format.js'
+import { objectOf } from './json.js'
 
 /** What collectors of logs write before each line, or around it. */
 interface Prefix {
@@ -12,6 +13,8 @@ interface Prefix {
 const DATE_AND_TIME = '\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d:\\d\\d\\S*'
 
 const PREFIXES: readonly Prefix[] = [
+  // https://docs.docker.com/engine/logging/drivers/json-file/
+  { name: 'Docker json-file', strip: fromDocker },
   // https://datatracker.ietf.org/doc/html/rfc5424#section-6
   behind('syslog', String.raw`<\d{1,3}>1 \S+ \S+ \S+ \S+ \S+ (?:-|(?:\[(?:[^\]\\]|\\.)*\])+) (?:\uFEFF)?`),
   // https://datatracker.ietf.org/doc/html/rfc3164#section-4.1, and with the times that rsyslog and journalctl write in place of its own.
@@ -38,6 +41,12 @@ function behind(name: string, text: string): Prefix {
       return found === '' ? line : line.slice(found.length)
     },
   }
+}
+
+function fromDocker(line: string): string {
+  if (!line.startsWith('{"log":"')) return line
+  const log = objectOf(line)?.log
+  return typeof log === 'string' ? log.replace(/\r?\n$/, '') : line
 }
 
 /** Quotes within may be escaped as those of JSON or CSV are. */
@@ -96,7 +105,7 @@ function withoutPrefixes(format: LogFormat, prefixes: readonly Prefix[], strip: 
     name: `${format.name} behind ${prefixes.map(({ name }) => name).join(' and ')}`,
     parser(): ParseLine {
       const parse = format.parser()
-      return (line) => parse(strip(line))
+      return Object.assign((line: string) => parse(strip(line)), { caveat: parse.caveat })
     },
   }
 }

@@ -36,7 +36,8 @@ export const JSON_FORMATS: readonly LogFormat[] = [
   }),
   // https://github.com/pinojs/pino-http: ms; written when the response is. Lines by req.log have a request, too.
   jsonFormat('pino-http', {
-    mark: '.responseTime',
+    mark: '.req.method',
+    alsoMark: '.responseTime',
     time: '.time',
     duration: '.responseTime',
     durationUnitMs: 1,
@@ -46,5 +47,18 @@ export const JSON_FORMATS: readonly LogFormat[] = [
     status: '.res.statusCode',
     bytes: '.res.headers.content-length',
     headers: '.req.headers',
+  }),
+  // https://developers.cloudflare.com/logs/logpush/logpush-job/datasets/zone/http_requests/
+  jsonFormat('cloudflare', {
+    mark: '.EdgeStartTimestamp',
+    start: '.EdgeStartTimestamp',
+    time: '.EdgeEndTimestamp',
+    ip: '.ClientIP',
+    method: '.ClientRequestMethod',
+    target: '.ClientRequestURI',
+    status: '.EdgeResponseStatus',
+    bytes: '.EdgeResponseBytes',
+    host: '.ClientRequestHost',
+    agent: '.ClientRequestUserAgent',
   }),
 ]

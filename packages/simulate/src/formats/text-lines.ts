@@ -1,7 +1,8 @@
+import { addressIn } from '@sluice/core/internal'
 import type { LinePattern } from './line-pattern.js'
-import { endedAt, type LineReader, type ParsedLine } from './parsed-line.js'
+import { begunAt, endedAt, type LineReader, type ParsedLine } from './parsed-line.js'
 import { copied, unescaped, wholeNumber } from './texts.js'
-import { ClfClock, isoTime, secondsText } from './times.js'
+import { ClfClock, instantOf, isoTime, secondsText } from './times.js'
 
 /** Reads lines of a pattern whose parts are called as nginx calls its variables. */
 export class TextLines implements LineReader {
@@ -23,11 +24,11 @@ export class TextLines implements LineReader {
     if (!this.#pattern.matches(line)) return undefined
     const at = this.#at
     const status = at.status < 0 ? undefined : this.#number(line, at.status)
-    if (status === undefined && this.#text(line, at.status) !== undefined) return undefined
+    if (status === undefined && (this.#text(line, at.status) ?? NO_STATUS) !== NO_STATUS) return undefined
     const record = this.#timed(line)
     if (record === undefined) return undefined
 
-    const address = this.#text(line, at.ip)
+    const address = this.#address(line)
     if (address !== undefined) record.ip = copied(address)
     if (status !== undefined && status > 0) record.status = status
     if (at.bytes >= 0) {
@@ -40,6 +41,7 @@ export class TextLines implements LineReader {
     record.host = this.#decoded(line, at.host) ?? withoutPort(this.#text(line, at.vhost))
     if (at.request >= 0 && !readRequest(record, line, this.#start(at.request), this.#end(at.request), this.#decode))
       return null
+    if (at.url >= 0 && !readUrl(record, line.slice(this.#start(at.url), this.#end(at.url)), this.#decode)) return null
     if (at.method >= 0) record.method = this.#text(line, at.method)
     if (at.target >= 0) record.target = this.#decoded(line, at.target)
     else if (at.path >= 0) record.target = joined(this.#decoded(line, at.path), this.#decoded(line, at.query))
@@ -61,14 +63,43 @@ export class TextLines implements LineReader {
 
   /** The record of a line's time and duration. Undefined if they are none. */
   #timed(line: string): ParsedLine | undefined {
-    const { clf, iso, epoch, duration } = this.#at
-    const durationMs = duration < 0 ? undefined : secondsIn(this.#text(line, duration))
+    const { clf, iso, epoch, started } = this.#at
+    const durationMs = this.#durationMs(line)
+    if (started >= 0) {
+      const instant = instantOf(this.#text(line, started) ?? '')
+      return instant && begunAt(instant, durationMs, line, this)
+    }
     if (epoch < 0 && iso < 0) {
       const endMs = this.#clock.at(line, this.#start(clf), this.#end(clf))
       return Number.isNaN(endMs) ? undefined : endedAt({ ms: endMs, resolutionMs: 1000 }, durationMs, line, this)
     }
     const instant = epoch >= 0 ? secondsText(this.#text(line, epoch) ?? '') : isoTime(this.#text(line, iso) ?? '')
     return instant && endedAt(instant, durationMs, line, this)
+  }
+
+  /** The sum of all parts that are durations. Undefined if one of them is not known. */
+  #durationMs(line: string): number | undefined {
+    const { durations } = this.#at
+    let sum: number | undefined
+    for (const [place, unitMs] of durations) {
+      const text = this.#text(line, place)
+      // HAProxy has several times between slashes, the last of which is the whole.
+      const ms = Number(text === undefined ? Number.NaN : text.slice(text.lastIndexOf('/') + 1)) * unitMs
+      if (!(ms >= 0)) return undefined
+      sum = (sum ?? 0) + ms
+    }
+    return sum
+  }
+
+  /** The address of the client, without its port. Of a list of proxies the last one, which the server has seen itself. */
+  #address(line: string): string | undefined {
+    const { ip, withPort, list } = this.#at
+    if (ip >= 0) return this.#text(line, ip)
+    const text = withPort >= 0 ? this.#text(line, withPort) : this.#text(line, list)
+    if (text === undefined) return undefined
+    const last = withPort >= 0 ? text : text.slice(text.lastIndexOf(',') + 1).trim()
+    // HAProxy writes IPv6 without brackets.
+    return addressIn(last) ?? addressIn(last.replace(/:\d+$/, '')) ?? last
   }
 
   #start(place: number): number {
@@ -104,6 +135,19 @@ function isAbsent(text: string): boolean {
   return text === '' || text === '-'
 }
 
+/** In place of a status, as HAProxy writes it. */
+const NO_STATUS = '-1'
+
+/** The parts that are durations, and how many ms their units have. */
+const DURATIONS_MS: Readonly<Record<string, number>> = {
+  request_time: 1000,
+  request_ms: 1,
+  request_us: 1e-3,
+  request_processing_time: 1000,
+  backend_processing_time: 1000,
+  response_processing_time: 1000,
+}
+
 /** Where the parts are that a record is made of: -1 for those that the pattern lacks. */
 function placesIn(names: readonly string[]) {
   const place = (...candidates: readonly string[]) =>
@@ -112,10 +156,17 @@ function placesIn(names: readonly string[]) {
     clf: place('time_local'),
     iso: place('time_iso8601'),
     epoch: place('msec'),
-    duration: place('request_time'),
+    started: place('started'),
+    durations: Object.entries(DURATIONS_MS).flatMap(([name, unitMs]) => {
+      const index = names.indexOf(name)
+      return index < 0 ? [] : [[index, unitMs] as const]
+    }),
     ip: place('remote_addr'),
+    withPort: place('client'),
+    list: place('forwarded_for'),
     user: place('remote_user'),
     request: place('request'),
+    url: place('request_url'),
     method: place('request_method'),
     target: place('request_uri'),
     path: place('uri', 'document_uri'),
@@ -150,13 +201,20 @@ function readRequest(
   return true
 }
 
+/** Reads `GET https://www.example.com:443/path HTTP/1.1`. False for what is no request of HTTP. */
+function readUrl(record: ParsedLine, text: string, decode: (text: string) => string): boolean {
+  const [, method, host, target] = URL_REQUEST.exec(text) ?? []
+  if (method === undefined) return false
+  record.method = method
+  record.host = host
+  record.target = target === undefined ? '/' : decode(target)
+  return true
+}
+
+const URL_REQUEST = /^([A-Z]+) [a-z]+:\/\/([^/?: ]*)(?::\d+)?([/?].*)? HTTP\/[\d.]+$/
+
 const METHOD = /^[A-Za-z][A-Za-z_-]*$/
 const SLASH = 47
-
-function secondsIn(text: string | undefined): number | undefined {
-  const ms = Number(text ?? Number.NaN) * 1000
-  return ms >= 0 ? ms : undefined
-}
 
 function joined(path: string | undefined, query: string | undefined): string | undefined {
   return query === undefined ? path : `${path ?? ''}?${query}`

@@ -9,8 +9,8 @@ export function copied(text: string): string {
 /** Decodes the escapes of Apache and nginx: `\"`, `\\`, `\n` and `\xHH`, whose bytes are UTF-8. */
 export function unescaped(text: string): string {
   if (!text.includes('\\')) return text
-  const bytes = text.replace(ESCAPE, (_, code: string) =>
-    code.length === 3 ? String.fromCharCode(Number.parseInt(code.slice(1), 16)) : (LETTERS[code] ?? code),
+  const bytes = text.replace(ESCAPE, (written, code: string) =>
+    code.length === 3 ? String.fromCharCode(Number.parseInt(code.slice(1), 16)) : (LETTERS[code] ?? written),
   )
   // Bytes above 127 come from \xHH alone, unless the log is UTF-8 already.
   return HIGH.test(text) ? bytes : Buffer.from(bytes, 'latin1').toString()
@@ -18,7 +18,15 @@ export function unescaped(text: string): string {
 
 const ESCAPE = /\\(x[0-9a-fA-F]{2}|[^x])/g
 const HIGH = /[^\0-\x7f]/
-const LETTERS: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t', b: '\b', v: '\v', f: '\f' }
+const LETTERS: Readonly<Record<string, string>> = {
+  n: '\n',
+  r: '\r',
+  t: '\t',
+  b: '\b',
+  v: '\v',
+  '\\': '\\',
+  '"': '"',
+}
 
 /** A whole number between two positions of a line. Undefined if there is anything but digits. */
 export function wholeNumber(line: string, start: number, end: number): number | undefined {

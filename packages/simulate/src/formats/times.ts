@@ -71,11 +71,26 @@ export function isoTime(text: string): Instant | undefined {
   return { ms: ms + Number(`0.${fraction}`) * 1000, resolutionMs: resolutionOf(fraction.length) }
 }
 
+/** `06/Feb/2009:12:14:14.655` of HAProxy, in a zone that it does not name. */
+const CLF_MS = /^(\d\d\/[A-Z][a-z]{2}\/\d{4}:\d\d:\d\d:\d\d)\.(\d{3})$/
+/** `Wed Jan 14 11:44:29 2015`, as C writes it, in a zone that it does not name. */
+const CTIME = /^[A-Z][a-z]{2} ([A-Z][a-z]{2}) ([ \d]\d) (\d\d:\d\d:\d\d) (\d{4})$/
+
+/** An instant without its zone: times of one log remain in order as those of UTC. */
+function localTime(text: string): Instant | undefined {
+  const [, seconds, fraction] = CLF_MS.exec(text) ?? []
+  const [, month, day = '', time, year] = CTIME.exec(text) ?? []
+  const clf = seconds ?? `${day.trim().padStart(2, '0')}/${month}/${year}:${time}`
+  const ms = clfTime(`${clf} +0000`)
+  if (Number.isNaN(ms)) return undefined
+  return { ms: ms + Number(fraction ?? 0), resolutionMs: fraction === undefined ? 1000 : 1 }
+}
+
 /** An instant of any text that logs have. */
 export function instantOf(text: string): Instant | undefined {
   const clf = clfTime(text)
   if (!Number.isNaN(clf)) return { ms: clf, resolutionMs: 1000 }
-  return isoTime(text) ?? secondsText(text)
+  return isoTime(text) ?? secondsText(text) ?? localTime(text)
 }
 
 /** An instant of a number as text, whose decimals show how exact it is: `1795692644.000` is to the ms. */

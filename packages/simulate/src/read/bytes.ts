@@ -30,7 +30,8 @@ export async function openBytes(log: LogSource, stdin: Readable, signal: AbortSi
     await raw.return()
     throw new SimulationError(`${bytes.name}: expected text or gzip, got ${form}`)
   }
-  bytes.chunks = form === 'gzip' ? gunzipped(bytes.name, chunks) : chunks
+  const again = bytes.isFile ? async () => (await opened(log as string, signal)).raw(signal) : undefined
+  bytes.chunks = form === 'gzip' ? gunzipped(bytes.name, chunks, again) : chunks
   return bytes
 }
 
@@ -168,13 +169,19 @@ export async function* followed(
   }
 }
 
-async function* gunzipped(name: string, compressed: AsyncGenerator<Buffer, void, void>) {
+/** @param again opens a file once more, to read what is before a mistake */
+async function* gunzipped(
+  name: string,
+  compressed: AsyncGenerator<Buffer, void, void>,
+  again: (() => Promise<AsyncGenerator<Buffer, void, void>>) | undefined,
+) {
   let first: Buffer | undefined
-  let isFirst = true
+  let taken = 0
+  let given = 0
   const noted = async function* () {
     for await (const chunk of compressed) {
-      first = isFirst ? chunk : undefined
-      isFirst = false
+      first = taken === 0 ? chunk : undefined
+      taken += chunk.length
       yield chunk
     }
   }
@@ -183,12 +190,16 @@ async function* gunzipped(name: string, compressed: AsyncGenerator<Buffer, void,
   const gunzip = createGunzip({ chunkSize: CHUNK_BYTES })
   pipeline(source, gunzip, () => undefined)
   try {
-    for await (const chunk of gunzip) yield chunk as Buffer
+    for await (const chunk of gunzip) {
+      given += (chunk as Buffer).length
+      yield chunk as Buffer
+    }
   } catch (error) {
     if (error instanceof DamagedLog) throw error
     const { code } = error as NodeJS.ErrnoException
     // zlib drops what it has of the chunk with the mistake, which is all of a small file.
-    if (first && code === 'Z_DATA_ERROR') yield* beforeGarbage(first)
+    if (code === 'Z_DATA_ERROR' && first) yield* beforeGarbage(first)
+    else if (code === 'Z_DATA_ERROR' && again) yield* beforeMistake(await again(), taken - 2 * CHUNK_BYTES, given)
     throw new DamagedLog(
       code === 'Z_BUF_ERROR' ? `${name} ends within its gzip data` : `${name} has damaged gzip data (${code})`,
     )
@@ -196,6 +207,42 @@ async function* gunzipped(name: string, compressed: AsyncGenerator<Buffer, void,
     source.destroy()
   }
 }
+
+/**
+ * The rest of what is before a mistake: from a place in the compressed data, zlib gets small pieces, so that it drops little.
+ *
+ * @param given bytes that came before
+ */
+async function* beforeMistake(
+  compressed: AsyncGenerator<Buffer, void, void>,
+  from: number,
+  given: number,
+): AsyncGenerator<Buffer, void, void> {
+  const pieces = async function* () {
+    let at = 0
+    for await (const chunk of compressed) {
+      const size = at + chunk.length <= from ? chunk.length : SMALL_PIECE
+      for (let start = 0; start < chunk.length; start += size) yield chunk.subarray(start, start + size)
+      at += chunk.length
+    }
+  }
+  const source = Readable.from(pieces(), { highWaterMark: 1 })
+  const gunzip = createGunzip({ chunkSize: CHUNK_BYTES })
+  pipeline(source, gunzip, () => undefined)
+  let known = given
+  try {
+    for await (const chunk of gunzip as AsyncIterable<Buffer>) {
+      if (known < chunk.length) yield chunk.subarray(Math.max(0, known))
+      known -= Math.min(known, chunk.length)
+    }
+  } catch {
+    // The mistake, for the second time.
+  } finally {
+    source.destroy()
+  }
+}
+
+const SMALL_PIECE = 128
 
 /** The first member of gzip data that something else follows. Nothing where it is damaged itself. */
 function beforeGarbage(data: Buffer): Buffer[] {

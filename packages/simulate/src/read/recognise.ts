@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream'
 import { quoted } from '@sluice/core/internal'
+import { proposedFields } from '../formats/field-map.js'
 import { type LogFormat, WrongLog } from '../formats/format.js'
 import { FORMATS } from '../formats/index.js'
 import { detected } from '../formats/prefixes.js'
@@ -43,6 +44,7 @@ export async function recognise(
   try {
     return await recognised(bytes, given, open)
   } catch (error) {
+    await bytes.chunks.return()
     throw error instanceof WrongLog ? new SimulationError(`${bytes.name} ${error.message}`) : error
   }
 }
@@ -57,7 +59,7 @@ async function recognised(
   const { lines, format, chunks } = await firstLines(bytes, formats)
   if (isFile) await bytes.chunks.return()
   if (lines.length === 0) return undefined
-  if (!format) throw new SimulationError(unknownForm(name, lines[0] as string, given))
+  if (!format) throw new SimulationError(unknownForm(name, lines, given))
   const clients = format.clients?.(lines)
   // Pipes are read once, so their first lines are kept.
   bytes.chunks = followed(chunks, bytes.chunks)
@@ -113,8 +115,18 @@ function firstTime(format: LogFormat, lines: readonly string[]): number {
   return 0
 }
 
-function unknownForm(name: string, line: string, given: LogFormat | undefined): string {
-  const first = `its first line is ${quoted(line)}`
+function unknownForm(name: string, lines: readonly string[], given: LogFormat | undefined): string {
+  const first = `its first line is ${quoted(lines[0] as string)}`
   if (given) return `${name}: expected the format ${given.name}, but most of its first lines do not parse; ${first}`
-  return `${name}: its format is none of ${FORMATS.map((format) => format.name).join(', ')}: --format takes the text of nginx's log_format; ${first}`
+  const names = FORMATS.map((format) => format.name).join(', ')
+  const isJson = lines.some((line) => line.trimStart().startsWith('{'))
+  if (!isJson) {
+    return `${name}: its format is none of ${names}: --format takes the text of nginx's log_format or of Apache's LogFormat; ${first}`
+  }
+  const proposed = proposedFields(lines)
+  const remedy =
+    proposed === undefined
+      ? '--format takes the paths of its fields, such as {"time": ".at", "ip": ".client"}'
+      : `its fields look like --format '${proposed}'`
+  return `${name}: its format is none of ${names}: ${remedy}; ${first}`
 }

@@ -61,7 +61,7 @@ class LineParser {
       const record = parse(line)
       if (record) records.push(record)
       else if (record === null) this.#tally.noteOther(line)
-      else this.#tally.noteUnread(this.#name, this.lines, line)
+      else if (record === undefined) this.#tally.noteUnread(this.#name, this.lines, line)
     }
     this.#tally.lines += this.lines - before
     return records
@@ -74,7 +74,7 @@ class LineParser {
     if (record === undefined) this.#tally.noteCaveat(`${this.#name} ends in half a line, which was left out`)
     else this.#tally.lines++
     if (record === null) this.#tally.noteOther(line)
-    return record ?? undefined
+    return record || undefined
   }
 
   skipLong(): void {
