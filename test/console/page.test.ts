@@ -9,7 +9,7 @@ import { APPS, ask, asOperator, authorize, portOf, type StartApp } from './suppo
 
 /** Bytes of the whole page, as it is sent to browsers, and without compression. */
 const MAX_SENT = 80_000
-const MAX_PLAIN = 150_000
+const MAX_PLAIN = 200_000
 const FILES = ['', 'app.js', 'app.css', 'icon.svg']
 const POLICY =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; " +
