@@ -116,7 +116,7 @@ const overrides = fc.array(
   { maxLength: 1 },
 )
 
-export function clean(given: object): object {
+function clean(given: object): object {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
 }
 
