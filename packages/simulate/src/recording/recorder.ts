@@ -176,6 +176,7 @@ function withoutIdentities(
   ids: readonly (readonly [kind: string, value: string])[],
   hashes: Hashes,
 ): string {
+  if (ids.length === 0) return path
   const kinds = new Map(ids.map(([kind, value]) => [value, kind]))
   return path
     .split('/')
