@@ -49,6 +49,7 @@ export const GUIDES = [
   {
     text: 'Limits',
     items: [
+      page('Choosing a limit', '/choosing-a-limit'),
       page('Choosing an algorithm', '/choosing-an-algorithm'),
       page('Keys and proxies', '/keys-and-proxies'),
       page('Behind your host', '/behind-your-host'),

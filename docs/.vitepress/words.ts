@@ -24,6 +24,7 @@ export const WORDS: Readonly<Record<string, string>> = {
   'responses-and-headers#legacy': 'X-RateLimit-Remaining',
   'responses-and-headers#retry-after': 'Retry-After backoff',
   'responses-and-headers#in-browsers': 'CORS preflight OPTIONS',
+  'choosing-a-limit': 'how many requests per minute sizing which limit propose recommend from access log',
   'choosing-an-algorithm': 'burst sliding window fixed window token bucket leaky bucket GCRA algorithm',
   'choosing-an-algorithm#windows-of-the-calendar': 'month monthly calendar billing period time zone midnight reset',
   'keys-and-proxies': 'session user id behind load balancer',

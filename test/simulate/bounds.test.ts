@@ -70,6 +70,31 @@ test.each(Array.from({ length: 24 }, (_, seed) => seed + 1))(
   },
 )
 
+test.each([1, 2, 3, 4, 5, 6])(
+  'policies in report mode have bounds beside each other and beside one that refuses (seed %i)',
+  async (seed) => {
+    const random = sharesFrom(100 + seed)
+    const limit = () => ({ limit: 1 + Math.floor(random() * 12), window: `${200 + Math.floor(random() * 12_000)}ms` })
+    const reported = () => ({ enforce: { mode: 'report' }, limits: [limit()] })
+    const document = { version: 1, policies: { a: reported(), b: reported(), c: { limits: [limit()] } } }
+    const all = visits(random, 600, 30_000 + random() * 60_000)
+    const { report: truth } = await simulated(exactLog(all), document, EXACT)
+    const { report } = await simulated(coarseLog(all), document)
+    for (const [i, { requests, clients, isBounded }] of report.policies.entries()) {
+      const exact = truth.policies[i]
+      expect(isBounded).toBe(true)
+      for (const [number, { min, max }] of [
+        [exact?.requests.refused.min ?? -1, requests.refused],
+        [exact?.clients.refused ?? -1, clients.refusedBounds ?? { min: 0, max: 0 }],
+      ] as const) {
+        expect(number).toBeGreaterThanOrEqual(min)
+        expect(number).toBeLessThanOrEqual(max)
+      }
+    }
+    expect(report.caveats.join()).toContain('the effect of other limits come without bounds')
+  },
+)
+
 test('the report says which policies have no bound', async () => {
   const all = visits(sharesFrom(7), 300, 30_000)
   const unbounded = [

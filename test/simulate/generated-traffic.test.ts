@@ -1,4 +1,5 @@
 // Release: proposes from ten logs, and replays each three times.
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { SimulationReport } from '@sluice/simulate'
 import { expect, test } from 'vitest'
@@ -24,6 +25,7 @@ async function proposed(traffic: Traffic, good: readonly string[]) {
   expect(await sluice(['validate', document])).toMatchObject({ code: 0 })
   const replayed = await sluice(['simulate', log, ...format, ...marked, ...plain, '--document', document])
   return {
+    document,
     proposed: JSON.parse(proposal.stdout) as SimulationReport,
     replayed: JSON.parse(replayed.stdout) as SimulationReport,
   }
@@ -52,6 +54,36 @@ test.each(SEEDS.flatMap((seed) => [{ seed, isCoarse: false }, ...(seed <= COARSE
     expect(replayed.requests.refused.max).toBe(0)
   },
 )
+
+test.each([1, 2, 3])('with times to the second, intervals contain what exact times give: log %i', async (seed) => {
+  const shape = { clients: 1200, days: 2 }
+  const coarse = trafficOf(seed, { ...shape, isCoarse: true })
+  const { proposed: report, document } = await proposed(coarse, coarse.ordinary)
+  const exact = trafficOf(seed, shape)
+  const log = filesOf({ 'access.log': exact.lines })['access.log']
+  const { stdout } = await sluice(['simulate', log, '--format', exact.format, '--document', document, '--json'])
+  const truth = JSON.parse(stdout) as SimulationReport
+  for (const [i, { requests, clients, isBounded }] of report.policies.entries()) {
+    expect(isBounded).toBe(true)
+    const { refused } = truth.policies[i]?.requests ?? { refused: { min: -1 } }
+    expect(refused.min).toBeGreaterThanOrEqual(requests.refused.min)
+    expect(refused.min).toBeLessThanOrEqual(requests.refused.max)
+    expect(truth.policies[i]?.clients.refused).toBeGreaterThanOrEqual(clients.refusedBounds?.min as number)
+    expect(truth.policies[i]?.clients.refused).toBeLessThanOrEqual(clients.refusedBounds?.max as number)
+  }
+})
+
+test('the example of docs/choosing-a-limit.md is what the command prints', async () => {
+  const page = readFileSync(new URL('../../docs/choosing-a-limit.md', import.meta.url), 'utf8')
+  const [, shown = ''] = /```text name=proposal\n(.*?)```/s.exec(page) ?? []
+  const { lines, format, ordinary } = trafficOf(1)
+  const files = filesOf({ 'access.log': lines, 'partners.txt': ordinary.slice(0, 40).join('\n') })
+  const args = ['simulate', files['access.log'], '--format', format, '--good', files['partners.txt']]
+  const { stdout } = await sluice(args)
+  const trimmed = (text: string) => text.replace(/ +$/gm, '')
+  expect(trimmed(stdout).slice(0, trimmed(shown).length)).toBe(trimmed(shown))
+  expect(shown).toContain('of limit')
+})
 
 test('without good clients the limits are a guess, and each abuser is named and refused', async () => {
   const traffic = trafficOf(1)

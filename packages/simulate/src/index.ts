@@ -4,6 +4,7 @@
 
 export type {
   ClientAtLimit,
+  LimitStep,
   Proposal,
   ProposedGroup,
   ProposedLimit,

@@ -85,10 +85,7 @@ export class Figures {
     const isRefused = !verdict.allowed
     const { policies, decisions } = this.#ofPlan(plan as ReadablePlan)
     const rows = this.#rows
-    const isFirst = this.#lastDecided !== context
-    // What passes several policies one after the other is refused by the first of them.
-    if (!isFirst) for (const bounds of this.bounds.values()) bounds.break()
-    this.#lastDecided = context
+    const isFirst = this.#isFirst(policies, context)
     decisions.decisions++
     for (const of of policies) {
       const { policy, subjects } = of
@@ -114,6 +111,16 @@ export class Figures {
   /** The decisions that stores are asked for. */
   get decisions(): readonly DecisionCount[] {
     return [...this.#decisions.values()]
+  }
+
+  /** Whether no policy that refuses has decided on a request before. Those in report mode get each request, whatever others do. */
+  #isFirst(policies: OfPlan['policies'], context: RecordContext): boolean {
+    if (policies.every(({ policy }) => policy.isReported)) return true
+    const isFirst = this.#lastDecided !== context
+    // What passes several policies one after the other is refused by the first of them.
+    if (!isFirst) for (const [policy, bounds] of this.bounds) if (!policy.isReported) bounds.break()
+    this.#lastDecided = context
+    return isFirst
   }
 
   /** Counts a refusal of a plan's policies for one of them, and returns whether it is one that refuses. */

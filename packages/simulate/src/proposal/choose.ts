@@ -1,7 +1,14 @@
 import { getOrInsert } from '@sluice/core/internal'
 import { rankOf } from '../figures/rank.js'
 import type { ClientWindows } from './client-windows.js'
-import type { ClientAtLimit, ProposedGroup, ProposedLimit, ProposedWindow, WindowOfGroup } from './proposal.js'
+import type {
+  ClientAtLimit,
+  LimitStep,
+  ProposedGroup,
+  ProposedLimit,
+  ProposedWindow,
+  WindowOfGroup,
+} from './proposal.js'
 import { type GroupTraffic, networkName, networkOf, type Traffic } from './traffic.js'
 
 /** Clients that a guess needs: with fewer, the 99.9th percentile is the busiest of them. */
@@ -63,8 +70,17 @@ export function choose(traffic: Traffic, basis: Basis): Chosen {
   const groups = groupsOf(traffic).map((group, i) => ({ group, candidates: candidatesOf(group, i, basis) }))
   const kept = keptOf(groups.flatMap(({ candidates }) => candidates))
   return {
-    limits: kept.map(({ policy, paths, counts, windowMs, limit, above }) => {
-      return { policy, paths, counts, windowMs, limit: limit as number, refused: above.length }
+    limits: kept.map((candidate) => {
+      const { policy, paths, counts, windowMs, limit, above } = candidate
+      return {
+        policy,
+        paths,
+        counts,
+        windowMs,
+        limit: limit as number,
+        refused: above.length,
+        steps: stepsOf(candidate),
+      }
     }),
     groups: groups.map(({ group, candidates }) => ({
       paths: group.pattern,
@@ -140,8 +156,14 @@ function keptOf(candidates: readonly Candidate[]): readonly Candidate[] {
   const covered = new Covered()
   for (const candidate of kept) covered.add(candidate)
   const rest = known.filter((candidate) => !ofAll.includes(candidate))
-  for (const counts of ['clients', 'networks'] as const) {
-    const left = rest.filter((each) => each.counts === counts)
+  // A network that stands out as one needs no limits of its clients.
+  const phases: ((candidate: Candidate) => boolean)[] = [
+    ({ paths }) => paths === undefined,
+    ({ counts }) => counts === 'clients',
+    ({ counts }) => counts === 'networks',
+  ]
+  for (const isOfPhase of phases) {
+    const left = rest.filter(isOfPhase)
     for (let best = bestOf(left, covered); best; best = bestOf(left, covered)) {
       kept.push(best)
       covered.add(best)
@@ -187,14 +209,19 @@ class Covered {
     this.#rows.clear()
   }
 
-  /** Whether a client is refused, or a network; or a client that has half of the network's worst window. */
+  /** Whether a client or its network is refused; or a network, or a client that has half of the network's worst window. */
   has({ group, counts, of, place }: Candidate, row: number): boolean {
     const name = of.nameOf(row)
-    if (counts === 'clients') return this.#clients.has(name)
+    if (counts === 'clients') return this.#clients.has(name) || this.#hasNetworkOf(name)
     if (this.#networks.has(name)) return true
     const { clients } = group
     const half = of.worstOf(row, place) / 2
     return (this.#rowsIn(group).get(name) ?? []).some((row) => clients.worstOf(row, place) >= half)
+  }
+
+  #hasNetworkOf(client: string): boolean {
+    const network = this.#networks.size > 0 ? networkOf(client) : undefined
+    return network !== undefined && this.#networks.has(network)
   }
 
   #rowsIn(group: GroupTraffic): ReadonlyMap<string, readonly number[]> {
@@ -211,6 +238,22 @@ class Covered {
     }
     return rows
   }
+}
+
+/** Limits around one, as parts and multiples of it. */
+const STEPS = [0.1, 0.25, 0.5, 0.75, 0.9, 1, 1.1, 1.25, 1.5, 2, 3, 5, 10]
+
+function stepsOf({ of, place, limit = 1 }: Candidate): LimitStep[] {
+  const limits = [...new Set(STEPS.map((times) => Math.max(1, Math.round(times * limit))))]
+  return limits.map((limit) => {
+    let [refused, good] = [0, 0]
+    for (let row = 0; row < of.size; row++) {
+      if (of.worstOf(row, place) <= limit) continue
+      refused++
+      if (of.isGood(row)) good++
+    }
+    return { limit, refused, good }
+  })
 }
 
 function windowReport(candidate: Candidate, isProposed: boolean): ProposedWindow {

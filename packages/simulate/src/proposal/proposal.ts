@@ -28,6 +28,16 @@ export interface ProposedLimit extends WindowOfGroup {
   readonly limit: number
   /** Clients, or networks, with a worst window above the limit. */
   readonly refused: number
+  /** Other limits in its place, and itself, in ascending order. */
+  readonly steps: readonly LimitStep[]
+}
+
+/** Whom a limit refuses. */
+export interface LimitStep {
+  readonly limit: number
+  readonly refused: number
+  /** Good clients among these. */
+  readonly good: number
 }
 
 export interface ProposedGroup {

@@ -292,6 +292,11 @@ function caveatsOf({ lanes, resolutionMs, logs, keepsOverrides }: Played, figure
         'exact times may refuse more or fewer. A log with $msec has them.',
     )
   }
+  if (resolutionMs > 1 && unbounded.length < accounts.byName.size) {
+    caveats.push(
+      `The log's times are to ${resolutionMs} ms: the timeline, the lists of clients and the effect of other limits come without bounds.`,
+    )
+  }
   if (lanes.length > 1) {
     caveats.push(
       `The log's times are to ${resolutionMs} ms, and a window is shorter than three times that: numbers of refusals are ` +

@@ -10,7 +10,7 @@ const SHOWN = 20
 export type WithProposal = SimulationReport & { readonly proposal: Proposal }
 
 /** The result in a sentence: the limit that matters most, and who would be refused. */
-function resultOf({ proposal, requests, wouldBeRefused, clients }: WithProposal): string {
+export function resultOf({ proposal, requests, wouldBeRefused, clients }: WithProposal): string {
   const main = mainLimit(proposal)
   const more = proposal.limits.length - 1
   const refused = refusedText(proposal, clients.seen)
@@ -24,14 +24,14 @@ function resultOf({ proposal, requests, wouldBeRefused, clients }: WithProposal)
 }
 
 /** What the limits follow from. */
-function basisOf({ basis, clients }: Proposal): string {
+export function basisOf({ basis, clients }: Proposal): string {
   return basis === 'guess'
     ? `The limits are a guess: 1.5 times what 99.9 % of ${counted(clients, 'client')} need. --good names clients that must not be refused.`
     : `The limits are the most that ${counted(clients, 'good client')} of the log need: they refuse none of these.`
 }
 
 /** The limit of the sentence: of all paths and each client, the one that most are above; a minute's, where nobody is. */
-function mainLimit({ limits }: Proposal): ProposedLimit {
+export function mainLimit({ limits }: Proposal): ProposedLimit {
   const ofAll = limits.filter(({ paths, counts }) => paths === undefined && counts === 'clients')
   const [main] = [...(ofAll.length > 0 ? ofAll : limits)].sort(
     (a, b) => b.refused - a.refused || Math.abs(a.windowMs - MINUTE_MS) - Math.abs(b.windowMs - MINUTE_MS),
@@ -42,7 +42,7 @@ function mainLimit({ limits }: Proposal): ProposedLimit {
 const MINUTE_MS = 60_000
 
 /** `each client to 20 requests per 1m on /login/**`. */
-function limitText({ counts, limit, windowMs, paths }: ProposedLimit): string {
+export function limitText({ counts, limit, windowMs, paths }: ProposedLimit): string {
   const who = counts === 'clients' ? 'each client' : 'each network'
   const where = paths === undefined ? '' : ` on ${inLine(paths)}`
   return `${who} to ${counted(limit, 'request')} per ${durationText(windowMs)}${where}`

@@ -1,13 +1,16 @@
 import { createHash } from 'node:crypto'
 import { grouped, percent } from '@sluice/core/internal'
 import type { SimulationReport, Timeline } from '../../report.js'
+import type { WithProposal } from '../proposal-text.js'
 import { jsonMarkup, Markup, markup } from './markup.js'
 import { timelinePlot } from './plot/timeline.js'
 import { clientsTable } from './sections/clients.js'
 import { comparisonSection } from './sections/comparison.js'
-import { overview, shareOf } from './sections/overview.js'
+import { logSection, overview, shareOf } from './sections/overview.js'
 import { policySection } from './sections/policies.js'
+import { answer, proposalSections } from './sections/proposal.js'
 import { redisSection } from './sections/redis.js'
+import { splitsSection } from './sections/splits.js'
 import { STYLE } from './style.js'
 import { table } from './table.js'
 import { timeText } from './words.js'
@@ -35,19 +38,17 @@ export const PAGE_START = `<!doctype html>
  * @param report shown as it is: with pseudonyms for readers who may not know the clients
  */
 export function pageOf(report: SimulationReport): string {
-  const { log, caveats, policies, timeline, refused, good, against, redis } = report
   return markup`${new Markup(PAGE_START)}<meta http-equiv="Content-Security-Policy" content="${new Markup(SECURITY)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
 <meta name="color-scheme" content="light dark">
-<title>${titleOf(log)}</title>
+<title>${titleOf(report)}</title>
 <style>${new Markup(STYLE)}</style>
 </head>
 <body>
-<header><h1>Simulation of rate limits</h1></header>
+<header><h1>${headingOf(report)}</h1></header>
 <main>
-${overview(report)}<nav aria-label="Sections"><ul>${contents(report).map(([id, text]) => markup`<li><a href="#${id}">${text}</a></li>`)}</ul></nav>
-${against && comparisonSection(against)}${caveats.length > 0 ? caveatsSection(caveats) : ''}${timelineSection(timeline)}${refusedSection(refused)}${good && goodSection(good)}${policies.map((policy, i) => policySection(policy, i, good ? 'good clients' : 'all clients'))}${redisSection(redis)}</main>
+${report.proposal ? withProposal({ ...report, proposal: report.proposal }) : withDocument(report)}</main>
 <footer><p>Made by <code>sluice simulate</code>. All times are in UTC. ${identitiesText(report)} The report as JSON is in this file, in the element <code>report</code>.</p></footer>
 <script type="application/json" id="report">${jsonMarkup(report)}</script>
 </body>
@@ -55,9 +56,46 @@ ${against && comparisonSection(against)}${caveats.length > 0 ? caveatsSection(ca
 `.text
 }
 
-function titleOf({ firstMs, lastMs, lines }: SimulationReport['log']): string {
+/** The result of a document that was given. */
+function withDocument(report: SimulationReport): Markup {
+  const { caveats, policies, timeline, refused, good, against, redis, splits } = report
+  return markup`${overview(report)}${navigation(contents(report))}
+${against && comparisonSection(against)}${caveats.length > 0 ? caveatsSection(caveats) : ''}${timelineSection(timeline)}${refusedSection(refused)}${good && goodSection(good)}${splitsSection(splits)}${policies.map((policy, i) => policySection(policy, i, good ? 'good clients' : 'all clients'))}${redisSection(redis)}`
+}
+
+/** The proposed limit, and whom it would refuse. */
+function withProposal(report: WithProposal): Markup {
+  const { caveats, good, redis, splits } = report
+  return markup`${answer(report)}${navigation(contentsOfProposal(report))}
+${proposalSections(report)}${good && goodSection(good)}${splitsSection(splits)}${caveats.length > 0 ? caveatsSection(caveats) : ''}${logSection(report)}${redisSection(redis)}`
+}
+
+function navigation(contents: readonly (readonly [id: string, text: string])[]): Markup {
+  return markup`<nav aria-label="Sections"><ul>${contents.map(([id, text]) => markup`<li><a href="#${id}">${text}</a></li>`)}</ul></nav>`
+}
+
+function contentsOfProposal({ caveats, good }: WithProposal): [id: string, text: string][] {
+  return [
+    ['above', 'Refused clients'],
+    ['below', 'Close clients'],
+    ['limits', 'Limits'],
+    ['document', 'Document'],
+    ...(good ? [['good', 'Good clients'] as [string, string]] : []),
+    ['splits', 'What would be refused'],
+    ...(caveats.length > 0 ? [['caveats', 'Caveats'] as [string, string]] : []),
+    ['log', 'Log'],
+    ['redis', 'Cost in Redis'],
+  ]
+}
+
+function headingOf({ proposal }: SimulationReport): string {
+  return proposal ? 'Proposed rate limits' : 'Simulation of rate limits'
+}
+
+function titleOf(report: SimulationReport): string {
+  const { firstMs, lastMs, lines } = report.log
   const span = lines > 0 ? `, ${timeText(firstMs)} to ${timeText(lastMs)} UTC` : ''
-  return `Simulation of rate limits${span}`
+  return `${headingOf(report)}${span}`
 }
 
 function contents({ caveats, policies, good, against }: SimulationReport): [id: string, text: string][] {
@@ -67,6 +105,7 @@ function contents({ caveats, policies, good, against }: SimulationReport): [id: 
     ['timeline', 'Timeline'],
     ['refused', 'Refused clients'],
     ...(good ? [['good', 'Good clients'] as [string, string]] : []),
+    ['splits', 'What would be refused'],
     ...policies.map(({ name }, i): [string, string] => [`policy-${i + 1}`, `Policy ${name}`]),
     ['redis', 'Cost in Redis'],
   ]

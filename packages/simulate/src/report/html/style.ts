@@ -1,3 +1,10 @@
+import { MAX_STEPS } from './plot/movable.js'
+
+/** Shows the line and the sentence of the limit that the reader has chosen. */
+const CHOSEN = Array.from({ length: MAX_STEPS }, (_, i) => i)
+const CHOSEN_TEXT = CHOSEN.map((i) => `.step-${i}:checked ~ .at-${i}`).join(', ')
+const CHOSEN_LINE = CHOSEN.map((i) => `.step-${i}:checked ~ figure .at-${i}`).join(', ')
+
 /** The style of the page, for light and dark. Its policy has the hash of this text and allows no other style, not even in attributes. */
 export const STYLE = `
 :root { color-scheme: light dark; --back: #fff; --text: #1b1f24; --quiet: #57606a; --line: #d0d7de; --soft: #f6f8fa;
@@ -11,6 +18,19 @@ h1 { font-size: 1.6rem; margin: 0.5rem 0; line-height: 1.25; }
 h2 { font-size: 1.3rem; margin: 2.5rem 0 0.5rem; padding-top: 0.75rem; border-top: 1px solid var(--line); }
 h3 { font-size: 1.1rem; margin: 2rem 0 0.25rem; }
 .lead { font-size: 1.1rem; }
+.answer { margin: 0.5rem 0; font-size: 1.1rem; }
+.answer strong { font-size: 2.5rem; line-height: 1.1; margin-right: 0.25rem; font-variant-numeric: tabular-nums; }
+.movable { margin: 1rem 0; padding: 0.5rem 1rem; border: 1px solid var(--line); border-radius: 6px; min-width: 0; }
+.movable input { position: absolute; opacity: 0; }
+.movable label { display: inline-block; min-width: 2.75rem; margin: 0.15rem 0; padding: 0.3rem 0.5rem; border: 1px solid var(--line); border-radius: 6px;
+  text-align: center; font-variant-numeric: tabular-nums; cursor: pointer; }
+.movable input:checked + label { background: var(--text); color: var(--back); border-color: var(--text); }
+.movable input:focus-visible + label { outline: 2px solid var(--first); outline-offset: 2px; }
+.movable p { margin: 0.5rem 0 0; font-weight: 600; }
+.at { display: none; }
+${CHOSEN_TEXT} { display: block; }
+${CHOSEN_LINE} { display: inline; }
+pre { margin: 0; overflow-wrap: normal; }
 a { color: var(--link); }
 nav ul { display: flex; flex-wrap: wrap; gap: 0.25rem 1rem; padding: 0; list-style: none; }
 nav a { display: inline-block; padding: 0.15rem 0; }

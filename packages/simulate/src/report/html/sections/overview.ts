@@ -7,18 +7,33 @@ import { intervalText, intervalWords, rangeText, spanText, timeText } from '../w
 
 /** The result in two sentences, then its figures. */
 export function overview(report: SimulationReport): Markup {
-  const { log, requests, clients } = report
+  const { requests, clients } = report
   return markup`<p class="lead">${resultText(report)} ${spanOfLog(report)}</p>
 ${figures([
   ...countsEntries(requests),
   ['Clients', grouped(clients.seen)],
   ['Clients ever refused', `${grouped(clients.refused)} (${percent(shareOf(clients.refused, clients.seen))})`],
-  ['Lines read', grouped(log.lines)],
-  ['Lines not understood', grouped(log.unread.count)],
-  ['Lines too late to sort', grouped(log.late)],
-  ['Format', listed([...new Set(log.formats)])],
-  ['Resolution of times', spanText(log.resolutionMs)],
+  ...logEntries(report),
 ])}${unreadExamples(report)}`
+}
+
+/** The log that limits are proposed for. */
+export function logSection(report: SimulationReport): Markup {
+  const { requests, clients } = report
+  return markup`<section aria-labelledby="log"><h2 id="log">Log</h2>
+<p>${spanOfLog(report)}</p>
+${figures([['Requests', grouped(requests.total)], ['Clients', grouped(clients.seen)], ...logEntries(report)])}${unreadExamples(report)}</section>
+`
+}
+
+function logEntries({ log }: SimulationReport): (readonly [string, string])[] {
+  return [
+    ['Lines read', grouped(log.lines)],
+    ['Lines not understood', grouped(log.unread.count)],
+    ['Lines too late to sort', grouped(log.late)],
+    ['Format', listed([...new Set(log.formats)])],
+    ['Resolution of times', spanText(log.resolutionMs)],
+  ]
 }
 
 /** The figures of requests, without those that never happened. */
