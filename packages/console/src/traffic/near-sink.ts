@@ -2,6 +2,7 @@ import type { DecisionEvent } from '@sluice/core'
 import { decisionIn, type ReadablePlan, type SharedNotes } from '@sluice/core/internal'
 import { clientsOf, type Sink } from './decisions.js'
 import { isNear, NEAR, type NearRow, nearText } from './near-text.js'
+import { SKEW_MS } from './top-sink.js'
 
 /** Clients of a process. Beyond, those are dropped whose use was seen longest ago. */
 const MAX_CLIENTS = 2000
@@ -79,7 +80,7 @@ export class NearSink implements Sink {
     if (!this.#isNew) return
     this.#isNew = false
     try {
-      const isForgotten = await this.#notes.forgottenSince(this.#checkedAt)
+      const isForgotten = await this.#notes.forgottenSince(this.#checkedAt - SKEW_MS)
       this.#checkedAt = Date.now()
       if (isForgotten)
         for (const client of [...this.#clients.keys()]) if (isForgotten(client)) this.#clients.delete(client)

@@ -17,7 +17,7 @@ const WRITE_EVERY = 10
 /** Minutes and hours that wait for the store to come back. */
 const MAX_UNSENT = 60
 /** An identity that was forgotten by a process with another clock is noticed within as long, in ms. */
-const SKEW_MS = 60_000
+export const SKEW_MS = 60_000
 
 /** The name of the text of a process. */
 export const topName = (step: 'minute' | 'hour', number: number, member: string): string =>
