@@ -47,6 +47,7 @@ const NAMES = [
   'memory-bytes',
   'memory-longest',
   'lists',
+  'outbound',
   'loading',
   'http',
   'http-clients',
