@@ -1,9 +1,9 @@
-import type { Units } from '../../policy/costs.js'
+import { type Counting, checkedCost, type Units } from '../../policy/costs.js'
 import { ageEveryMsOf, checkPriority } from '../../policy/priority.js'
 import { type Duration, waitOrNever } from '../../util/duration.js'
 import { invalidPolicy } from '../../util/errors.js'
 import { knownOptions, wholeNumber } from '../../util/validate.js'
-import { WAIT, type WaitOptions } from './waiter.js'
+import type { WaitOptions } from './waiter.js'
 
 export interface AcquireOptions {
   /** Units of requests, or units by name. Whole, 0 or more. @default 1 */
@@ -44,25 +44,18 @@ export interface AcquireOptions {
 
 const MAX_WAITERS = 10_000
 
-/** @throws SluiceError `INVALID_POLICY` */
-export function acquireOptions(
-  where: string,
-  options: AcquireOptions,
-): Omit<WaitOptions, 'cost'> & {
-  readonly cost: unknown
+const KNOWN = ['cost', 'maxWait', 'signal', 'fairBy', 'priority', 'ageEvery', 'size', 'tier']
+
+/** The wait of a call, and what decides on its limits. */
+export interface AcquireWait extends WaitOptions {
   readonly priority: number | undefined
   readonly tier: string | undefined
-} {
-  knownOptions(`${where}: acquire`, options, [
-    'cost',
-    'maxWait',
-    'signal',
-    'fairBy',
-    'priority',
-    'ageEvery',
-    'size',
-    'tier',
-  ])
+}
+
+/** @throws SluiceError `INVALID_POLICY`, `INVALID_COST` */
+export function acquireOptions(policy: Counting, options: AcquireOptions): AcquireWait {
+  const { where } = policy
+  knownOptions(`${where}: acquire`, options, KNOWN)
   const { cost = 1, maxWait, signal, fairBy: client, priority, ageEvery, size = MAX_WAITERS, tier } = options
   if (signal !== undefined && !(signal instanceof AbortSignal)) {
     invalidPolicy(where, 'signal', 'an AbortSignal', signal)
@@ -74,5 +67,17 @@ export function acquireOptions(
   if (priority !== undefined) checkPriority(where, priority)
   wholeNumber(where, 'size', size, 1)
   const ageEveryMs = ageEveryMsOf(where, ageEvery)
-  return { ...WAIT, cost, maxWaitMs, signal, client, priority, tier, size, ageEveryMs }
+  return {
+    cost: checkedCost(policy, cost),
+    maxWaitMs,
+    signal,
+    headStartMs: undefined,
+    ageEveryMs,
+    client,
+    size,
+    waitsForStore: true,
+    refusal: undefined,
+    priority,
+    tier,
+  }
 }

@@ -1,9 +1,9 @@
 import type { LimiterInside } from '../../limiter/limiter.js'
-import { checkedCost } from '../../policy/costs.js'
 import { DECISION, type Verdict } from '../../verdict/verdict.js'
-import { type AcquireOptions, acquireOptions } from './acquire-options.js'
-import { type LimiterQueues, QUEUES, type Resolver } from './limiter-queues.js'
-import { WaitExceeded, type WaitOptions } from './waiter.js'
+import { type AcquireOptions, type AcquireWait, acquireOptions } from './acquire-options.js'
+import { type LimiterQueues, QUEUES } from './limiter-queues.js'
+import type { Resolver } from './request-waiter.js'
+import { WaitExceeded } from './waiter.js'
 
 /** See `Limiter.acquire`. */
 export async function acquire<Subject>(
@@ -14,13 +14,12 @@ export async function acquire<Subject>(
   const { engine, early, announce } = limiter
   const { where } = engine.policy
   const began = performance.now()
-  const wait = acquireOptions(where, options)
-  const cost = checkedCost(engine.policy, wait.cost)
+  const wait = acquireOptions(engine.policy, options)
   const pending = early?.pending
   if (pending) await pending
   let verdict: Verdict
   try {
-    verdict = await admission(limiter, subject, { ...wait, cost, waitsForStore: true })
+    verdict = await admission(limiter, subject, wait)
   } catch (error) {
     if (error instanceof WaitExceeded && error.refusal) announce(subject, error.refusal)
     throw error
@@ -42,7 +41,7 @@ export async function acquire<Subject>(
 async function admission<Subject>(
   limiter: LimiterInside<Subject>,
   subject: Subject,
-  wait: WaitOptions & { readonly tier: string | undefined; readonly priority: number | undefined },
+  wait: AcquireWait,
 ): Promise<Verdict> {
   const { engine, subjects, decideEarly } = limiter
   const early = decideEarly(subject)

@@ -9,7 +9,8 @@ import { propertyOf } from '../../util/property-of.js'
 import { whenKnown } from '../../util/when-known.js'
 import { DECISION, isBarred, marked, type Verdict } from '../../verdict/verdict.js'
 import type { BookedWait } from './booked-turns.js'
-import { type LimiterQueues, QUEUES, type Resolver } from './limiter-queues.js'
+import { type LimiterQueues, QUEUES } from './limiter-queues.js'
+import type { Resolver } from './request-waiter.js'
 import { WAIT, WaitExceeded, type WaitOptions } from './waiter.js'
 
 /** The reason of a wait that ends because the policies in force do not limit the request. */
