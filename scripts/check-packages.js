@@ -105,7 +105,11 @@ function expectedContents(name, folder) {
     entries,
     declarations: [...reachable(join(folder, 'dist'), entries)],
     modules: [...follow(join(folder, 'dist'), modulesIn(manifest))],
-    parts: [...(PARTS[name] ?? []), ...Object.values(programsOf(folder))],
+    parts: [
+      ...(PARTS[name] ?? []),
+      ...Object.values(programsOf(folder)),
+      ...(manifest.sluice?.apart ?? []).map((/** @type {string} */ entry) => `dist/${entry}.program.cjs`),
+    ],
   }
 }
 
