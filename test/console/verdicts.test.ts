@@ -1,3 +1,4 @@
+// Release: decides hundreds of situations.
 import { EventEmitter } from 'node:events'
 import { createServer } from 'node:http'
 import { consoleFor } from '@sluice/console'

@@ -1,3 +1,4 @@
+// Release: replays many logs.
 import { expect, test } from 'vitest'
 import { randomFrom } from '../contract/policies.js'
 import { line, policyOf, simulated } from './support.js'

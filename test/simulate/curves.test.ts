@@ -1,3 +1,4 @@
+// Release: replays many logs.
 import { expect, test } from 'vitest'
 import type { LimitReport, PolicyReport } from '../../packages/simulate/src/report.js'
 import { randomFrom } from '../contract/policies.js'

@@ -42,13 +42,13 @@ speaks JSON. It answers at once, changes nothing but counts, and takes a changed
     record: {
       type: 'string',
       placeholder: 'FILE',
-      text: 'record requests for sluice simulate, without clear identities; FILE.worker-N with workers',
+      text: 'record requests for sluice simulate, with hashes of identities',
       default: 'none',
     },
     'record-secret-file': {
       type: 'string',
       placeholder: 'FILE',
-      text: 'the secret of --record, the same everywhere; never an argument',
+      text: 'a file with the secret of --record, one for all processes',
       default: 'SLUICE_RECORD_SECRET',
     },
     'record-share': {
