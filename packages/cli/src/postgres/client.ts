@@ -12,7 +12,7 @@ export const POSTGRES_OPTIONS: Readonly<Record<string, OptionSpec>> = {
   'postgres-file': {
     type: 'string',
     placeholder: 'FILE',
-    text: 'a file with the URL of PostgreSQL, as arguments show in process lists',
+    text: 'a file with the URL of PostgreSQL; arguments are in process lists',
     default: 'DATABASE_URL',
   },
   schema: { type: 'string', placeholder: 'NAME', text: 'the schema of the tables in PostgreSQL', default: 'public' },

@@ -99,7 +99,7 @@ speaks JSON. It answers at once, changes nothing but counts, and takes a changed
     unavailable: {
       type: 'string',
       placeholder: 'MODE',
-      text: 'while Redis is away: local (the same limits in this process), allow or deny',
+      text: 'while Redis is away: local (the limits in this process), allow or deny',
       default: 'local',
     },
     workers: { type: 'string', placeholder: 'N', text: 'processes; more than one needs Redis', default: '1' },
