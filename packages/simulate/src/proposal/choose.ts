@@ -18,6 +18,9 @@ const TIMES = 1.5
 const SHARE = 0.001
 /** A client for whom a further limit is proposed is so many times above it. */
 const STANDS_OUT = 2
+/** Of the clients of a group, at most this share stands out, or as few: more are the ordinary ones that are none of the good. */
+const FEW_SHARE = 0.005
+const FEW = 3
 /** The share of requests from which on a group of paths is looked at, and how many groups. */
 const LEAST_TRAFFIC = 0.001
 const MAX_GROUPS = 20
@@ -155,7 +158,7 @@ function keptOf(candidates: readonly Candidate[]): readonly Candidate[] {
   const kept = ofAll.filter((candidate) => !isImplied(candidate, ofAll))
   const covered = new Covered()
   for (const candidate of kept) covered.add(candidate)
-  const rest = known.filter((candidate) => !ofAll.includes(candidate))
+  const rest = known.filter((candidate) => !ofAll.includes(candidate) && refusesFew(candidate))
   // A network that stands out as one needs no limits of its clients.
   const phases: ((candidate: Candidate) => boolean)[] = [
     ({ paths }) => paths === undefined,
@@ -170,6 +173,10 @@ function keptOf(candidates: readonly Candidate[]): readonly Candidate[] {
     }
   }
   return candidates.filter((candidate) => kept.includes(candidate))
+}
+
+function refusesFew({ of, above }: Candidate): boolean {
+  return above.length <= Math.max(FEW, FEW_SHARE * of.size)
 }
 
 /** The limit by which most clients stand out that no other refuses; among equal ones, by which one stands out the most. */
