@@ -40,7 +40,7 @@ test('the line of the limit can be moved, and each place says whom it refuses', 
     const whom =
       refused === 0 ? 'none of 40 clients' : `${refused} of 40 clients (${Math.round(refused * 2.5 * 10) / 10} %)`
     expect(effect?.replace(/ \([^)]*\)/, '')).toBe(
-      `A limit of ${limit} refuses ${whom.replace(/ \([^)]*\)/, '')}${Number(limit) < 23 ? ', of which 1 is good' : ''}.`,
+      `A limit of ${limit} alone refuses ${whom.replace(/ \([^)]*\)/, '')}${Number(limit) < 23 ? ', of which 1 is good' : ''}.`,
     )
     expect(page).toContain(`<g class="at at-${i}">`)
     expect(page).toContain(`.step-${i}:checked ~ .at-${i}`)

@@ -89,6 +89,6 @@ test('the limit moves by keys and by a click, with its line and its sentence', a
   expect(after.line).toHaveLength(1)
   expect(after).not.toEqual(before)
   await figure.locator('label').first().click()
-  expect((await shown()).sentence[0]).toMatch(/^A limit of \d+ refuses [\d,]+ of 3,052 clients/)
+  expect((await shown()).sentence[0]).toMatch(/^A limit of \d+ alone refuses [\d,]+ of 3,052 clients/)
   await page.close()
 })

@@ -22,7 +22,7 @@ export function proposalSections(report: WithProposal): Markup {
   const main = mainLimit(proposal)
   const others = proposal.limits.filter((limit) => limit !== main)
   return markup`<section aria-labelledby="above"><h2 id="above">Clients that would be refused</h2>
-${proposal.above.length === 0 ? markup`<p>Nobody would be refused.</p>` : clientsTable('above-clients', 'Clients above a limit, the farthest first', proposal.above, refusedColumns(report))}</section>
+${proposal.above.length === 0 ? markup`<p>Nobody would be refused.</p>` : clientsTable('above-clients', 'Clients and networks above a limit, the farthest first: requests of a client count for its network, too', proposal.above, refusedColumns(report))}</section>
 <section aria-labelledby="below"><h2 id="below">Clients closest to a limit</h2>
 ${proposal.below.length === 0 ? markup`<p>Nobody is close.</p>` : clientsTable('below-clients', 'Clients that no limit refuses', proposal.below, [])}</section>
 <section aria-labelledby="limits"><h2 id="limits">Limits</h2>
@@ -60,7 +60,7 @@ function effectText({ limit, refused, good }: LimitStep, counts: ProposedLimit['
     refused === 0
       ? `none of ${counted(all, noun)}`
       : `${grouped(refused)} of ${counted(all, noun)} (${percent(refused / all)})`
-  return `A limit of ${grouped(limit)} refuses ${whom}${good > 0 ? `, of which ${grouped(good)} ${good === 1 ? 'is' : 'are'} good` : ''}.`
+  return `A limit of ${grouped(limit)} alone refuses ${whom}${good > 0 ? `, of which ${grouped(good)} ${good === 1 ? 'is' : 'are'} good` : ''}.`
 }
 
 function sentence(limit: ProposedLimit): string {
@@ -78,7 +78,11 @@ function clientsTable(
     id,
     caption,
     [
-      { heading: 'Client', cell: ({ identity, isGood }) => markup`<code>${identity}</code>${isGood ? ' (good)' : ''}` },
+      {
+        heading: 'Client',
+        cell: ({ identity, isGood, counts }) =>
+          markup`<code>${identity}</code>${counts === 'networks' ? ', a network' : ''}${isGood ? ' (good)' : ''}`,
+      },
       {
         heading: 'Worst window',
         cell: ({ worst, windowMs }) => `${grouped(worst)} in ${durationText(windowMs)}`,
