@@ -1,7 +1,7 @@
 // Deep: replays logs against live servers.
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync, rmSync, statSync } from 'node:fs'
+import { copyFileSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { generateLog } from '../../../bench/lib/log-lines.js'
@@ -65,7 +65,10 @@ test('Ctrl-C ends the reading of a pipe that is silent, with the report and the 
 
 test('people see the progress on their terminal, which leaves no trace', { timeout: 120_000 }, () => {
   const files = given()
-  const log = Array.from({ length: 6 }, () => `"${files['access.log']}"`).join(' ')
+  // A file that is named twice is an error.
+  const copies = Array.from({ length: 6 }, (_, n) => `${files['access.log']}.${n}`)
+  for (const copy of copies) copyFileSync(files['access.log'], copy)
+  const log = copies.map((copy) => `"${copy}"`).join(' ')
   // Of util-linux: gives the command a terminal.
   const line = `"${process.execPath}" "${BIN}" simulate ${log} --lenient --document "${files['policies.json']}"`
   const { stdout } = spawnSync('script', ['-qec', line, '/dev/null'], { encoding: 'utf8' })
