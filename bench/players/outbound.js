@@ -61,6 +61,9 @@ function contestantOf(name) {
   return contestant
 }
 
+// Requests that wait hold timers.
+process.once('disconnect', () => process.exit())
+
 answer({
   names: () => Object.keys(contestants),
   /** @param {{ name: string, count: number, together: number }} load @returns {Promise<number>} CPU in µs of one request */
