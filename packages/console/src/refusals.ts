@@ -7,6 +7,7 @@ import {
   lastRefusalsOf,
   sayRecording,
 } from '@sluice/core/internal'
+import { OncePerStore } from './once-per-store.js'
 import { jsonText } from './reply.js'
 import { OWN_LIMITER } from './safe/own-limiter.js'
 
@@ -16,12 +17,7 @@ const MAX_SHOWN = 1000
 const MAX_BYTES = 3_145_728
 const LONGEST_PATH = 256
 
-interface Recorded {
-  users: number
-  readonly off: () => void
-}
-
-const recorded = new WeakMap<Store, Recorded>()
+const recorded = new OncePerStore()
 
 /**
  * Has this process note its last 200 refusals for consoles on this store, also those of other processes and of `sluice console`.
@@ -31,17 +27,7 @@ const recorded = new WeakMap<Store, Recorded>()
 export function recordRefusals(store: Store): () => void {
   const refusals = lastRefusalsOf(store)
   if (!refusals) return () => {}
-  const all = recorded.get(store) ?? { users: 0, off: noteIn(refusals) }
-  recorded.set(store, all)
-  all.users++
-  let isOn = true
-  return () => {
-    if (!isOn) return
-    isOn = false
-    if (--all.users > 0) return
-    recorded.delete(store)
-    all.off()
-  }
+  return recorded.start(store, () => ({ stop: noteIn(refusals) }))
 }
 
 function noteIn(refusals: LastRefusals): () => void {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { events, type Store } from '@sluice/core'
 import { sharedNotesOf } from '@sluice/core/internal'
+import { OncePerStore } from '../once-per-store.js'
 import { isTraffic, type Sink } from './decisions.js'
 import { NearSink } from './near-sink.js'
 import { TailSink } from './tail-sink.js'
@@ -9,13 +10,12 @@ import { TopSink } from './top-sink.js'
 const EVERY_MS = 1000
 
 interface Recorded {
-  users: number
   readonly stop: () => void
   /** Writes what is new, so that a reader in this process has it. */
   readonly write: () => Promise<void>
 }
 
-const recorded = new WeakMap<Store, Recorded>()
+const recorded = new OncePerStore<Recorded>()
 
 /**
  * Has this process record its decisions for consoles on this store: where they come from, clients near a limit, and, while a console
@@ -24,25 +24,15 @@ const recorded = new WeakMap<Store, Recorded>()
  * Memory, and what it writes to the store, are bounded: see docs/console.md#traffic.
  */
 export function recordTraffic(store: Store): () => void {
-  const all = recorded.get(store) ?? { users: 0, ...recordIn(store) }
-  recorded.set(store, all)
-  all.users++
-  let isOn = true
-  return () => {
-    if (!isOn) return
-    isOn = false
-    if (--all.users > 0) return
-    recorded.delete(store)
-    all.stop()
-  }
+  return recorded.start(store, () => recordIn(store))
 }
 
 /** Writes what this process has recorded for a store, so that its own consoles show it at once. */
 export async function writeTraffic(store: Store): Promise<void> {
-  await recorded.get(store)?.write()
+  await recorded.of(store)?.write()
 }
 
-function recordIn(store: Store): Omit<Recorded, 'users'> {
+function recordIn(store: Store): Recorded {
   const notes = sharedNotesOf(store)
   if (!notes) return { stop() {}, async write() {} }
   const member = randomUUID()
