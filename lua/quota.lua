@@ -19,13 +19,8 @@ local function number(i)
   return tonumber(ARGV[i])
 end
 
-local now, slack
-if ARGV[1] ~= '' then
-  now, slack = number(1), 3600000
-else
-  local time = call('TIME')
-  now, slack = time[1] * 1000 + floor(time[2] / 1000), 0
-end
+local clock = ARGV[1]
+--- @include "shared/now"
 
 -- The state as text: six numbers, then of each limit seven and its name, which has no spaces.
 local isKnown, aloneUntil, slot, newer, older, taken, limits = 0, 0, 0, 0, 0, 0, {}

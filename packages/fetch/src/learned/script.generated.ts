@@ -3,7 +3,7 @@ import type { StoreScript } from '@sluice/core/internal'
 
 export const quotaScript: StoreScript & { readonly name: string } = {
   name: 'quota',
-  sha1: '7286427feaa04287a3788c48b6af2299c52a99c2',
+  sha1: '44ba67d2e1a14ef0b3b0f03dcb1ba4da6e0f6d57',
   source: `local call, floor, ceil, max, min = redis.call, math.floor, math.ceil, math.max, math.min
 local format = string.format
 local SLOT_MS, ALONE_MS, ROUNDED_MS, MAX_INTERVAL_US, EVEN_PART, ANSWER_MS = 30000, 1000, 1000, 60000000, 10, 50
@@ -13,12 +13,14 @@ local LIMIT, REMAINING, RESET_AT, RESET_FROM, PER_UNIT_US, TOLD_AT, IS_BUCKET, N
 local function number(i)
 return tonumber(ARGV[i])
 end
-local now, slack
-if ARGV[1] ~= '' then
-now, slack = number(1), 3600000
+local clock = ARGV[1]
+local now
+local slack = 0
+if clock ~= '' then
+now, slack = clock + 0, 3600000
 else
 local time = call('TIME')
-now, slack = time[1] * 1000 + floor(time[2] / 1000), 0
+now = time[1] * 1000 + floor(time[2] / 1000)
 end
 local isKnown, aloneUntil, slot, newer, older, taken, limits = 0, 0, 0, 0, 0, 0, {}
 local stored = redis.pcall('GET', KEYS[1])
