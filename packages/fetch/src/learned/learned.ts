@@ -120,9 +120,8 @@ export class Learned {
     return Math.max(0, this.#heldUntil - now, waitMs > 0 ? at + waitMs - now : 0)
   }
 
-  /** Milliseconds until it is worth to ask: responses to other processes tell of more room than there was. */
-  askAfterMs(now: number): number {
-    const waitMs = this.waitMs(now)
+  /** Of such a wait, the ms until it is worth to ask: responses to other processes tell of more room than there was. */
+  askAfterMs(waitMs: number, now: number): number {
     if (!this.#last || this.#last.waitMs === 0 || this.#heldUntil > now) return waitMs
     const pauseMs = Math.min(MOST_PAUSE_MS, Math.max(LEAST_PAUSE_MS, this.#last.waitMs / 10))
     return Math.max(0, Math.min(waitMs, this.#last.at + pauseMs - now))

@@ -134,8 +134,9 @@ export class Turns {
   async #room(learned: Learned, progress: Progress, signal: AbortSignal | undefined): Promise<void> {
     for (;;) {
       const now = performance.now()
-      progress.check(learned.waitMs(now))
-      const pauseMs = learned.askAfterMs(now)
+      const waitMs = learned.waitMs(now)
+      progress.check(waitMs)
+      const pauseMs = learned.askAfterMs(waitMs, now)
       if (pauseMs <= 0) return
       await Promise.race([learned.nextAnswer(), pause(Math.min(pauseMs, LONGEST_TIMER_MS), signal)])
     }

@@ -3,9 +3,10 @@ import type { HeadersLike } from '../quota/headers.js'
 import type { Controller, Handler } from './dispatcher.js'
 import type { WaitingController } from './waiting-controller.js'
 
-/** Informational responses precede the one that counts. */
-const FIRST_FINAL = 200
-const SWITCHING = 101
+/** Informational responses precede the one that counts. That of an upgrade is the only one. */
+function isFinal(status: number): boolean {
+  return status >= 200 || status === 101
+}
 
 type Callback = (...args: unknown[]) => unknown
 
@@ -44,7 +45,7 @@ function withAbort(handler: Handler, controller: WaitingController, turn: Outbou
       return pass(handler, 'onUpgrade', status, headers, ...rest)
     },
     onHeaders(status: number, headers: readonly Uint8Array[], ...rest: unknown[]) {
-      if (status >= FIRST_FINAL || status === SWITCHING) void turn.answered({ status, headers: namedHeaders(headers) })
+      if (isFinal(status)) void turn.answered({ status, headers: namedHeaders(headers) })
       return pass(handler, 'onHeaders', status, headers, ...rest)
     },
     onError(error) {
@@ -72,7 +73,7 @@ function withController(handler: Handler, controller: WaitingController, turn: O
       return pass(handler, 'onRequestUpgrade', controller, status, headers, ...rest)
     },
     onResponseStart(_: Controller, status: number, headers: HeadersLike, ...rest: unknown[]) {
-      if (status >= FIRST_FINAL || status === SWITCHING) void turn.answered({ status, headers })
+      if (isFinal(status)) void turn.answered({ status, headers })
       return pass(handler, 'onResponseStart', controller, status, headers, ...rest)
     },
     onResponseData: (_: Controller, ...rest: unknown[]) => onResponseData(controller, ...rest),
