@@ -43,9 +43,16 @@ const server = createServer((request, response) => {
 await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
 const origin = `http://127.0.0.1:${server.address().port}`
 
-const paths = readdirSync(DIST, { recursive: true, encoding: 'utf8' })
+const files = readdirSync(DIST, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.html') && name !== '404.html')
-  .map((name) => `/${name.replace(/(^|\/)index\.html$/, '$1').replace(/\.html$/, '')}`)
+  .map((name) => ({
+    path: `/${name.replace(/(^|\/)index\.html$/, '$1').replace(/\.html$/, '')}`,
+    movedTo: /http-equiv="refresh" content="0; url=([^"]+)"/.exec(readFileSync(join(DIST, name), 'utf8'))?.[1],
+  }))
+/** The pages, without those that only say where a page has moved. */
+const paths = files
+  .filter(({ movedTo }) => movedTo === undefined)
+  .map(({ path }) => path)
   .sort()
 
 /** Bytes of the site, and of its reference of the API: pages, and the same as modules. */
@@ -133,6 +140,15 @@ for (const { path, href } of links) {
   if (!ids) problem(`dead link to ${url.pathname}`)
   else if (url.hash && !ids.has(decodeURIComponent(url.hash.slice(1))))
     problem(`dead anchor ${url.pathname}${url.hash}`)
+}
+
+for (const { path, movedTo } of files) {
+  if (movedTo === undefined) continue
+  at = path
+  const [page, anchor] = movedTo.split('#')
+  const ids = anchors.get(page)
+  if (!ids) problem(`has moved to ${page}, which is no page`)
+  else if (anchor && !ids.has(anchor)) problem(`has moved to the dead anchor ${movedTo}`)
 }
 
 at = 'assistants'

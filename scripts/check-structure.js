@@ -8,7 +8,7 @@ import { missingNames, sourcesOfProject } from './lib/named-code.js'
 import { root } from './lib/project.js'
 import { whenStarted } from './lib/run.js'
 
-const PAGES = ['ARCHITECTURE.md', 'CONTRIBUTING.md', 'lua/README.md', 'docs/way-of-a-decision.md']
+const PAGES = ['ARCHITECTURE.md', 'CONTRIBUTING.md', 'lua/README.md']
 
 await whenStarted(import.meta.url, () => {
   const sources = sourcesOfProject()

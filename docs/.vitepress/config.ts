@@ -7,6 +7,7 @@ import { addressOf, release } from '../../scripts/lib/repository.js'
 import { writeForAssistants } from './assistants.js'
 import { checkboxes } from './checkboxes.js'
 import { linksOfRepository } from './links.js'
+import { writeMoved } from './moved.js'
 import { GUIDES, LOOK_UP, NO_PAGES, PAGES, REFERENCE } from './pages.js'
 import { pictures } from './pictures.js'
 import { MINI_SEARCH } from './search.js'
@@ -73,7 +74,10 @@ export default defineConfig({
     // Each plot is a file, by whose name the style knows it.
     build: { chunkSizeWarningLimit: 2000, assetsInlineLimit: 0 },
   },
-  buildEnd: ({ outDir }) => writeForAssistants(ROOT, outDir, REPOSITORY),
+  buildEnd: ({ outDir }) => {
+    writeForAssistants(ROOT, outDir, REPOSITORY)
+    writeMoved(outDir)
+  },
   transformPageData: ({ relativePath }) =>
     relativePath === 'index.md'
       ? {

@@ -137,11 +137,7 @@ export const LOOK_UP = [
   },
   {
     text: 'Extending',
-    items: [
-      page('Writing an adapter', '/writing-an-adapter'),
-      page('Writing a store', '/writing-a-store'),
-      page('The way of a decision', '/way-of-a-decision'),
-    ],
+    items: [page('Writing an adapter', '/writing-an-adapter'), page('Writing a store', '/writing-a-store')],
   },
 ]
 

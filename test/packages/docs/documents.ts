@@ -13,6 +13,7 @@ const packages = readdirSync(join(ROOT, 'packages')).map((name) => `packages/${n
 /** All pages, with their blocks of code. */
 export const DOCUMENTS: readonly { readonly name: string; readonly blocks: readonly Block[] }[] = [
   'README.md',
+  'ARCHITECTURE.md',
   ...markdownIn('docs'),
   ...packages,
 ].map((name) => ({ name, blocks: blocksOf(name, readFileSync(join(ROOT, name), 'utf8'), sidecarsBeside(name)) }))
