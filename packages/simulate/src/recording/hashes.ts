@@ -42,7 +42,9 @@ export class Hashes {
    */
   ofAddress(ip: string | undefined, counted: string | undefined): HashedAddress | undefined {
     if (ip === undefined && counted === undefined) return undefined
-    return remembered(this.#addresses, `${ip} ${counted}`, () => this.#hashed(ip, counted))
+    // Most often both are the same text, and no text of a client has a line break.
+    const key = ip === undefined || ip === counted ? (counted as string) : `${ip}\n${counted}`
+    return remembered(this.#addresses, key, () => this.#hashed(ip, counted))
   }
 
   /** Whether requests without an address are recorded that have this as their first identity. */

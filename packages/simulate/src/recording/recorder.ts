@@ -11,6 +11,7 @@ import {
 } from '@sluice/core/internal'
 import type { RecordedRequest } from './form.js'
 import type { HashedAddress, Hashes } from './hashes.js'
+import { lineOf } from './line.js'
 
 type Context = HttpContext<unknown>
 
@@ -200,11 +201,4 @@ function decoded(text: string): string {
 function statusOf(response: RawResponse): number | undefined {
   const isSent = response.headersSent !== false && response.writableFinished !== false
   return isSent ? response.statusCode : LEFT
-}
-
-/** JSON leaves some control characters as they are. */
-const CONTROLS = /[\u007f-\u009f\u2028\u2029]/g
-
-function lineOf(record: RecordedRequest): string {
-  return JSON.stringify(record).replace(CONTROLS, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
