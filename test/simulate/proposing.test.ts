@@ -26,9 +26,11 @@ test('the limit is the most that good clients need, to the unit, and the documen
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   // Each of the clients 24 to 40 is refused what it has beyond 23.
   expect(stdout).toMatch(
-    /^Limit each client to 23 requests per 1m: that refuses 153 of 821 requests \(19 %\), of 17 of 40 clients\.\n/,
+    /^Limit each client to 23 requests per minute: that refuses 153 of 821 requests \(19 %\), of 17 of 40 clients\.\n/,
   )
-  expect(stdout).toContain('The limits are the most that 2 good clients of the log need: they refuse none of these.')
+  expect(stdout).toContain(
+    'The limits are the most that 2 good clients of the log need, those that --good names: they refuse none of these.',
+  )
   expect(stdout).toMatch(/^ip=192\.0\.2\.40 +40 in 1m, limit 23 +1\.7× +17 of 40 +\/items\/:number/m)
   expect(stdout).toMatch(/^\* ip=192\.0\.2\.23 +23 in 1m, limit 23 +100 %/m)
   const yaml = readFileSync(file, 'utf8')
@@ -50,7 +52,7 @@ test('clients of one network that stand out together have a limit of their netwo
   )
   const files = filesOf({ 'access.log': log.join('') })
   const { stdout } = await sluice(['simulate', files['access.log'], '--good', '100.0.0.0/6'])
-  expect(stdout).toMatch(/^ip=198\.51\.100\.0\/24 .* of 240 +\/login/m)
+  expect(stdout).toMatch(/^ip=198\.51\.100\.0\/24 \(240 clients\) .* of 240 +\/login/m)
   expect(stdout).toContain('deny: { ip: [198.51.100.0/24] }')
   expect(stdout).toContain('    key: { ip: { ipv4Prefix: 24, ipv6Prefix: 48 } }')
 })

@@ -1,13 +1,14 @@
 import { getOrInsert } from '@sluice/core/internal'
 import { rankOf } from '../figures/rank.js'
 import type { ClientWindows } from './client-windows.js'
-import type {
-  ClientAtLimit,
-  LimitStep,
-  ProposedGroup,
-  ProposedLimit,
-  ProposedWindow,
-  WindowOfGroup,
+import {
+  type ClientAtLimit,
+  type LimitStep,
+  MAX_ABOVE,
+  type ProposedGroup,
+  type ProposedLimit,
+  type ProposedWindow,
+  type WindowOfGroup,
 } from './proposal.js'
 import { type GroupTraffic, networkName, networkOf, type Traffic } from './traffic.js'
 
@@ -26,7 +27,6 @@ const LEAST_TRAFFIC = 0.001
 const MAX_GROUPS = 20
 /** The greatest limit of a log. */
 const MAX_LIMIT = 1_000_000
-const MAX_ABOVE = 100
 const MAX_BELOW = 20
 
 /** What limits follow from. */
@@ -91,8 +91,8 @@ export function choose(traffic: Traffic, basis: Basis): Chosen {
       clients: group.clients.size,
       windows: candidates.map((candidate) => windowReport(candidate, kept.includes(candidate))),
     })),
-    above: clientsAt(kept, true).slice(0, MAX_ABOVE),
-    below: clientsAt(kept, false).slice(0, MAX_BELOW),
+    above: withClients(traffic, clientsAt(kept, true).slice(0, MAX_ABOVE)),
+    below: withClients(traffic, clientsAt(kept, false).slice(0, MAX_BELOW)),
   }
 }
 
@@ -298,6 +298,21 @@ function clientsAt(kept: readonly Candidate[], isAbove: boolean): ClientAtLimit[
     }
   }
   return [...found.values()].sort((a, b) => b.worst / b.limit - a.worst / a.limit)
+}
+
+/** Networks with the number of their clients in the log. */
+function withClients({ all: { clients } }: Traffic, found: readonly ClientAtLimit[]): readonly ClientAtLimit[] {
+  const byNetwork = new Map(found.filter(({ counts }) => counts === 'networks').map(({ identity }) => [identity, 0]))
+  if (byNetwork.size === 0) return found
+  for (const row of rowsOf(clients)) {
+    const network = networkOf(clients.nameOf(row))
+    const identity = network === undefined ? '' : `ip=${networkName(network)}`
+    const known = byNetwork.get(identity)
+    if (known !== undefined) byNetwork.set(identity, known + 1)
+  }
+  return found.map((client) =>
+    client.counts === 'networks' ? { ...client, clients: byNetwork.get(client.identity) as number } : client,
+  )
 }
 
 function identityOf({ counts, of }: Candidate, row: number): string {

@@ -32,7 +32,7 @@ export function yamlOf(limits: readonly ProposedLimit[], heading: readonly strin
     }
     lines.push('    enforce: { mode: report } # counts, and refuses nobody', '    limits:')
     for (const { limit, windowMs, refused } of own) {
-      const effect = refused === 0 ? 'nobody in the log is above it' : `${refused} in the log above it`
+      const effect = refused === 0 ? 'no client of the log is above it' : `${refused} in the log above it`
       lines.push(`      - { limit: ${limit}, window: ${durationText(windowMs)} } # ${effect}`)
     }
   }

@@ -1,3 +1,6 @@
+/** Clients and networks above a limit that a proposal names at most. */
+export const MAX_ABOVE = 100
+
 /** Limits that a log suggests: plain data. Clients in it are names or pseudonyms, as the report says. */
 export interface Proposal {
   /** A document of policies in report mode, as `sluice validate` accepts it. */
@@ -76,4 +79,6 @@ export interface ClientAtLimit extends WindowOfGroup {
   readonly worst: number
   readonly requests: number
   readonly isGood: boolean
+  /** Of a network: how many clients of the log are in it. */
+  readonly clients?: number
 }

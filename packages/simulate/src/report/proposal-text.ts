@@ -18,7 +18,7 @@ export function resultOf({ proposal, requests, wouldBeRefused, clients }: WithPr
   return (
     `Limit ${limitText(main)}${more > 0 ? `, with ${counted(more, 'limit')} more` : ''}: ` +
     (wouldBeRefused === 0
-      ? 'nobody in the log would be refused.'
+      ? 'no client of the log would be refused.'
       : `that refuses ${grouped(wouldBeRefused)} of ${counted(requests.total, 'request')} (${share}), of ${refused}.`)
   )
 }
@@ -27,10 +27,10 @@ export function resultOf({ proposal, requests, wouldBeRefused, clients }: WithPr
 export function basisOf({ basis, clients }: Proposal): string {
   return basis === 'guess'
     ? `The limits are a guess: 1.5 times what 99.9 % of ${counted(clients, 'client')} need. --good names clients that must not be refused.`
-    : `The limits are the most that ${counted(clients, 'good client')} of the log need: they refuse none of these.`
+    : `The limits are the most that ${counted(clients, 'good client')} of the log need, those that --good names: they refuse none of these.`
 }
 
-/** The limit of the sentence: of all paths and each client, the one that most are above; a minute's, where nobody is. */
+/** The limit of the sentence: of all paths and each client, the one that most are above; a minute's, where none is. */
 export function mainLimit({ limits }: Proposal): ProposedLimit {
   const ofAll = limits.filter(({ paths, counts }) => paths === undefined && counts === 'clients')
   const [main] = [...(ofAll.length > 0 ? ofAll : limits)].sort(
@@ -41,19 +41,37 @@ export function mainLimit({ limits }: Proposal): ProposedLimit {
 
 const MINUTE_MS = 60_000
 
-/** `each client to 20 requests per 1m on /login/**`. */
+/** `each client to 20 requests per minute on /login/**`. */
 export function limitText({ counts, limit, windowMs, paths }: ProposedLimit): string {
   const who = counts === 'clients' ? 'each client' : 'each network'
   const where = paths === undefined ? '' : ` on ${inLine(paths)}`
-  return `${who} to ${counted(limit, 'request')} per ${durationText(windowMs)}${where}`
+  return `${who} to ${counted(limit, 'request')} per ${windowName(windowMs)}${where}`
+}
+
+const NAMES = new Map([
+  [1000, 'second'],
+  [MINUTE_MS, 'minute'],
+  [3_600_000, 'hour'],
+  [86_400_000, 'day'],
+])
+
+/** `minute`, for a sentence. */
+export function windowName(ms: number): string {
+  return NAMES.get(ms) ?? durationText(ms)
+}
+
+/** ` (50 clients)` for a network, nothing for a client. */
+export function networkNote({ clients }: ClientAtLimit): string {
+  return clients === undefined ? '' : ` (${counted(clients, 'client')})`
 }
 
 function refusedText({ above }: Proposal, seen: number): string {
-  const networks = above.filter(({ counts }) => counts === 'networks').length
-  const clients = above.length - networks
+  const networks = above.filter(({ counts }) => counts === 'networks')
+  const clients = above.length - networks.length
+  const within = networks.reduce((sum, network) => sum + (network.clients ?? 0), 0)
   const parts = [
-    ...(clients > 0 || networks === 0 ? [`${grouped(clients)} of ${counted(seen, 'client')}`] : []),
-    ...(networks > 0 ? [counted(networks, 'network')] : []),
+    ...(clients > 0 || networks.length === 0 ? [`${grouped(clients)} of ${counted(seen, 'client')}`] : []),
+    ...(networks.length > 0 ? [`${counted(networks.length, 'network')} of ${counted(within, 'client')}`] : []),
   ]
   return listed(parts)
 }
@@ -66,7 +84,7 @@ export function proposalText(report: WithProposal): string {
     `${basisOf(proposal)}\n`,
     limitsTable(proposal),
     proposal.above.length === 0
-      ? 'Nobody is above a limit.\n'
+      ? 'No client is above a limit.\n'
       : `Clients above a limit\n${aboveTable(report, proposal.above)}${deniedText(proposal)}`,
     proposal.below.length === 0 ? '' : `Closest to a limit, and below it\n${closestTable(proposal.below)}`,
   ]
@@ -81,7 +99,7 @@ export function documentText(proposal: Proposal, heading: readonly string[] = he
 
 function headingOf(proposal: Proposal): readonly string[] {
   return [
-    'Proposed by sluice simulate. In report mode, the policies count and refuse nobody.',
+    'Proposed by sluice simulate. In report mode, the policies count and refuse no request.',
     basisOf(proposal),
     'To enforce a policy, remove its line "enforce".',
   ]
@@ -107,7 +125,7 @@ function limitsTable({ groups }: Proposal): string {
   )
   const heading = ['', 'paths', 'of', 'in', 'half', '99.9 %', 'most', 'good', 'limit', 'above']
   return (
-    `Requests of clients in their worst windows: * is in the document, and the others refuse nobody else\n` +
+    `Requests of clients in their worst windows: * is in the document, and the others refuse no further client\n` +
     tableOf(heading, rows)
   )
 }
@@ -116,7 +134,7 @@ function aboveTable({ refused }: SimulationReport, above: readonly ClientAtLimit
   const rows = above.slice(0, SHOWN).map((client) => {
     const found = refused.find(({ identity, policy }) => identity === client.identity && policy === client.policy)
     return [
-      client.identity,
+      `${client.identity}${networkNote(client)}`,
       whereText(client),
       `${(client.worst / client.limit).toFixed(1)}×`,
       found ? `${grouped(found.refused)} of ${grouped(found.requests)}` : 'none',
@@ -132,7 +150,7 @@ function closestTable(below: readonly ClientAtLimit[]): string {
   const rows = below
     .slice(0, 5)
     .map((client) => [
-      `${client.isGood ? '* ' : ''}${client.identity}`,
+      `${client.isGood ? '* ' : ''}${client.identity}${networkNote(client)}`,
       whereText(client),
       percent(client.worst / client.limit),
     ])

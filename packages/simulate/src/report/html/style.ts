@@ -42,7 +42,11 @@ dt { color: var(--quiet); font-size: 0.875rem; }
 dd { margin: 0; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
 .caveats { padding: 0.5rem 1rem 0.5rem 2rem; background: var(--soft); border: 1px solid var(--line); border-left: 4px solid var(--second);
   border-radius: 6px; }
-.scroll { overflow-x: auto; margin: 1rem 0; }
+.scroll { overflow-x: auto; margin: 1rem 0; /* A shade where there is more to scroll to. */
+  background: linear-gradient(to right, var(--back) 30%, transparent) left / 2rem 100% no-repeat local,
+    linear-gradient(to left, var(--back) 30%, transparent) right / 2rem 100% no-repeat local,
+    linear-gradient(to right, var(--line), transparent) left / 0.75rem 100% no-repeat scroll,
+    linear-gradient(to left, var(--line), transparent) right / 0.75rem 100% no-repeat scroll; }
 table { border-collapse: collapse; font-size: 0.9rem; }
 caption { text-align: left; font-weight: 600; padding-bottom: 0.25rem; }
 th, td { padding: 0.35rem 0.75rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }

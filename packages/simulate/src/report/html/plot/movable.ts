@@ -11,7 +11,7 @@ export interface Movable {
   /** Unique in the page. */
   readonly id: string
   readonly title: string
-  /** Of what the limit is: `requests per 1m`. */
+  /** Of what the limit is: `requests per minute`. */
   readonly unit: string
   readonly limit: number
   readonly rank: readonly { readonly rank: number; readonly units: number }[]
@@ -48,8 +48,8 @@ ${steps.map(
     description: `The busiest has ${grouped(first.units)} in its worst window. The sentences above have the effect of each limit.`,
     x,
     y,
-    xName: 'rank of the client',
-    yName: unit,
+    xName: 'rank of the client (logarithmic)',
+    yName: `${unit} (logarithmic)`,
     legend: [
       ['clients', 'the busiest first'],
       ['limit', 'the limit'],

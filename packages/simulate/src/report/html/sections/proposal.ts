@@ -1,6 +1,21 @@
 import { counted, durationText, grouped, percent } from '@sluice/core/internal'
-import type { ClientAtLimit, LimitStep, Proposal, ProposedLimit } from '../../../proposal/proposal.js'
-import { basisOf, documentText, limitText, mainLimit, resultOf, type WithProposal } from '../../proposal-text.js'
+import {
+  type ClientAtLimit,
+  type LimitStep,
+  MAX_ABOVE,
+  type Proposal,
+  type ProposedLimit,
+} from '../../../proposal/proposal.js'
+import {
+  basisOf,
+  documentText,
+  limitText,
+  mainLimit,
+  networkNote,
+  resultOf,
+  type WithProposal,
+  windowName,
+} from '../../proposal-text.js'
 import { type Markup, markup } from '../markup.js'
 import { movablePlot } from '../plot/movable.js'
 import { type Column, table } from '../table.js'
@@ -10,9 +25,9 @@ import { shareOf } from './overview.js'
 export function answer(report: WithProposal): Markup {
   const { proposal } = report
   const main = mainLimit(proposal)
-  return markup`<p class="answer"><strong>${grouped(main.limit)}</strong> requests per ${durationText(main.windowMs)} and ${main.counts === 'clients' ? 'client' : 'network'}</p>
+  return markup`<p class="answer"><strong>${grouped(main.limit)}</strong> requests per ${windowName(main.windowMs)} and ${main.counts === 'clients' ? 'client' : 'network'}</p>
 <p class="lead">${resultOf(report)}</p>
-<p>${basisOf(proposal)} The document begins in report mode: it counts, and refuses nobody.</p>
+${proposal.limits.length > 1 ? limitsList(proposal) : ''}<p>${basisOf(proposal)} The <a href="#document">document</a> begins in report mode: it counts, and refuses no request.</p>
 ${limitFigure(proposal, main, 0)}`
 }
 
@@ -22,9 +37,9 @@ export function proposalSections(report: WithProposal): Markup {
   const main = mainLimit(proposal)
   const others = proposal.limits.filter((limit) => limit !== main)
   return markup`<section aria-labelledby="above"><h2 id="above">Clients that would be refused</h2>
-${proposal.above.length === 0 ? markup`<p>Nobody would be refused.</p>` : clientsTable('above-clients', 'Clients and networks above a limit, the farthest first: requests of a client count for its network, too', proposal.above, refusedColumns(report))}</section>
+${proposal.above.length === 0 ? markup`<p>No client would be refused.</p>` : clientsTable('above-clients', aboveCaption(proposal), proposal.above, refusedColumns(report))}</section>
 <section aria-labelledby="below"><h2 id="below">Clients closest to a limit</h2>
-${proposal.below.length === 0 ? markup`<p>Nobody is close.</p>` : clientsTable('below-clients', 'Clients that no limit refuses', proposal.below, [])}</section>
+${proposal.below.length === 0 ? markup`<p>No client is close.</p>` : clientsTable('below-clients', `The ${proposal.below.length} clients and networks that come closest to a limit, and that no limit refuses`, proposal.below, [])}</section>
 <section aria-labelledby="limits"><h2 id="limits">Limits</h2>
 ${windowsTable(proposal)}${others.map(
   (limit, i) => markup`<details><summary>${sentence(limit)}: move it</summary>
@@ -38,6 +53,23 @@ ${limitFigure(proposal, limit, i + 1)}</details>
 `
 }
 
+/** Each limit of the document, in a sentence. */
+function limitsList({ limits }: Proposal): Markup {
+  return markup`<ul>${limits.map(
+    (limit) => markup`<li>${sentence(limit)}: <a href="#limits">${refusedOf(limit)}</a></li>
+`,
+  )}</ul>
+`
+}
+
+function refusedOf({ refused, counts }: ProposedLimit): string {
+  return `${counted(refused, counts === 'clients' ? 'client' : 'network')} above it`
+}
+
+function aboveCaption({ above }: Proposal): string {
+  return `${above.length === MAX_ABOVE ? `The first ${MAX_ABOVE} clients` : 'Clients'} and networks above a limit, the farthest first. A refused request counts for its client and for its network.`
+}
+
 function limitFigure({ groups, clients }: Proposal, limit: ProposedLimit, i: number): Markup {
   const { counts, windowMs, paths } = limit
   const windows = groups.flatMap((group) => group.windows)
@@ -45,22 +77,23 @@ function limitFigure({ groups, clients }: Proposal, limit: ProposedLimit, i: num
   const all = window?.clients ?? clients
   return movablePlot({
     id: `limit-${i + 1}`,
-    title: `Worst ${durationText(windowMs)} of each ${counts === 'clients' ? 'client' : 'network'}${paths === undefined ? '' : ` on ${paths}`}`,
-    unit: `requests per ${durationText(windowMs)}`,
+    title: `Worst ${windowName(windowMs)} of each ${counts === 'clients' ? 'client' : 'network'}${paths === undefined ? '' : ` on ${paths}`}`,
+    unit: `requests per ${windowName(windowMs)}`,
     limit: limit.limit,
     rank: window?.rank ?? [],
     steps: limit.steps,
-    effectOf: (step) => effectText(step, counts, all),
+    effectOf: (step) => effectText(step, limit, all),
   })
 }
 
-function effectText({ limit, refused, good }: LimitStep, counts: ProposedLimit['counts'], all: number): string {
+function effectText({ limit, refused, good }: LimitStep, proposed: ProposedLimit, all: number): string {
+  const { counts, policy, windowMs } = proposed
   const noun = counts === 'clients' ? 'client' : 'network'
   const whom =
     refused === 0
       ? `none of ${counted(all, noun)}`
       : `${grouped(refused)} of ${counted(all, noun)} (${percent(refused / all)})`
-  return `A limit of ${grouped(limit)} alone refuses ${whom}${good > 0 ? `, of which ${grouped(good)} ${good === 1 ? 'is' : 'are'} good` : ''}.`
+  return `A limit of ${grouped(limit)} alone refuses ${whom}${good > 0 ? `, of which ${grouped(good)} ${good === 1 ? 'is' : 'are'} good` : ''}.${limit === proposed.limit ? '' : ` In the document: policy ${policy}, window: ${durationText(windowMs)}, limit: ${limit}.`}`
 }
 
 function sentence(limit: ProposedLimit): string {
@@ -80,8 +113,8 @@ function clientsTable(
     [
       {
         heading: 'Client',
-        cell: ({ identity, isGood, counts }) =>
-          markup`<code>${identity}</code>${counts === 'networks' ? ', a network' : ''}${isGood ? ' (good)' : ''}`,
+        cell: (client) =>
+          markup`<code>${client.identity}</code>${networkNote(client)}${client.isGood ? ' (good)' : ''}`,
       },
       {
         heading: 'Worst window',
@@ -135,7 +168,7 @@ function windowsTable({ groups }: Proposal): Markup {
       {
         heading: 'In the document',
         cell: ({ isProposed }) =>
-          markup`<span class="whole">${isProposed ? 'yes' : 'no: it refuses nobody else'}</span>`,
+          markup`<span class="whole">${isProposed ? 'yes' : 'no: it refuses no further client'}</span>`,
       },
     ],
     shown,
