@@ -8,6 +8,7 @@ import { clientsIn, countsIn, textOf } from '../../packages/console/src/traffic/
 import { byEffort } from '../support/effort.js'
 
 interface Request {
+  /** Names of policies, one a line. */
   readonly policy: string
   readonly reason: string
   readonly path: string
@@ -35,7 +36,7 @@ const skewed = (few: number, many: number) =>
   fc.oneof({ weight: 3, arbitrary: fc.nat(few - 1) }, { weight: 1, arbitrary: fc.nat(many - 1) })
 
 const requests: fc.Arbitrary<Request> = fc.record({
-  policy: fc.oneof(fc.constantFrom('api', 'login'), hostile),
+  policy: fc.oneof(fc.constantFrom('api', 'login', 'api\nlogin', 'uploads\nlogin'), hostile),
   reason: fc.constantFrom('admitted', 'limited', 'banned', 'left', 'reported:limited'),
   path: fc.oneof(
     skewed(3, 5000).map((n) => `/p${n}`),
@@ -54,7 +55,7 @@ const requests: fc.Arbitrary<Request> = fc.record({
 const filters: fc.Arbitrary<TrafficFilter> = fc.record(
   {
     policy: fc.constantFrom('api', 'login'),
-    reason: fc.constantFrom('limited', 'admitted', 'reported:limited'),
+    reason: fc.constantFrom('limited', 'admitted', 'reported:limited', 'refused'),
     path: fc.constantFrom('/p0', '/p1', '__proto__'),
     network: fc.constantFrom('net 0', 'net 3'),
     client: fc.constantFrom('id of ip=0', 'id of ip=3', 'id of user=__proto__'),
@@ -71,14 +72,20 @@ function oracle(all: readonly Request[], field: Field, filter: TrafficFilter) {
     const isOfClients = [field, ...Object.keys(filter)].some((name) => name === 'client' || name === 'network')
     const given = isOfClients ? clients : [{ client: '', network: '' }]
     for (const { client, network } of given) {
-      const row: Record<string, string> = { policy, reason, path, network, client: `id of ${client}` }
-      const isMatch = Object.entries(filter).every(([name, value]) => name === field || row[name] === value)
-      const value = row[field] as string
-      if (!isMatch || value === '') continue
-      const sum = sums.get(value) ?? { decisions: 0, refused: 0 }
-      sums.set(value, sum)
-      sum.decisions += count
-      if (isRefusal(reason)) sum.refused += count
+      const reasons = isRefusal(reason) ? [reason, 'refused'] : [reason]
+      const policies = policy.split('\n')
+      const row = { policy: policies, reason: reasons, path: [path], network: [network], client: [`id of ${client}`] }
+      const isMatch = FIELDS.every((name) => {
+        const wanted = filter[name as keyof TrafficFilter]
+        return name === field || wanted === undefined || row[name as keyof typeof row].includes(wanted)
+      })
+      for (const value of field === 'reason' ? [reason] : row[field as keyof typeof row]) {
+        if (!isMatch || value === '') continue
+        const sum = sums.get(value) ?? { decisions: 0, refused: 0 }
+        sums.set(value, sum)
+        sum.decisions += count
+        if (isRefusal(reason)) sum.refused += count
+      }
     }
   }
   return sums

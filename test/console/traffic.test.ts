@@ -5,6 +5,7 @@ import { recordTraffic } from '@sluice/console'
 import { consoleFor } from '@sluice/console/express'
 import { createLimiter, memoryStore, redisStore, type Store } from '@sluice/core'
 import { rateLimit } from '@sluice/express'
+import { type Policies, policies } from '@sluice/policies'
 import express from 'express'
 import { Redis } from 'ioredis'
 import { beforeAll, describe, expect, test } from 'vitest'
@@ -38,13 +39,20 @@ const STORES: Readonly<Record<string, () => Promise<Store>>> = {
 }
 
 /** A service behind a proxy, with a console beside it. */
-async function served(store: Store, options: object = { traffic: true }) {
-  const api = rateLimit({ name: 'api', store, limit: 3, window: '1h' })
+async function served(store: Store, options: object = { traffic: true }, document?: Policies) {
+  const api = document
+    ? rateLimit({ store, policies: document })
+    : rateLimit({ name: 'api', store, limit: 3, window: '1h' })
   const login = rateLimit({ name: 'login', store, limit: 1, window: '1h', enforce: { mode: 'report' } })
   const app = express().set('trust proxy', 1)
-  const console = consoleFor({ store, limiters: [api, login], authorize: authorize as never, ...options })
+  const console = consoleFor({
+    store,
+    limiters: document ? [] : [api, login],
+    authorize: authorize as never,
+    ...options,
+  })
   app.use('/sluice', console)
-  app.use('/login', login)
+  if (!document) app.use('/login', login)
   app.use(api, (_req, res) => void res.send('ok'))
   const server = createServer(app)
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -117,6 +125,31 @@ describe.each(Object.keys(STORES))('%s', (name) => {
     expect(ofClient.json.client).toEqual({ kind: 'ip', value: '192.0.2.7' })
     expect(ofClient.json.paths.entries).toEqual([{ value: '/orders/:number', decisions: 5, refused: 2 }])
     expect((await traffic({ client: 'A'.repeat(16) })).json).toMatchObject({ client: null, paths: { entries: [] } })
+  })
+
+  test('a policy of a document is a filter: a request counts once, for those that admit it or that refuse it', async () => {
+    const store = await storeOf()
+    const loaded = await policies.from({
+      load: () => `{ version: 1, policies: {
+        all: { limits: [{ limit: 100, window: 1h }] },
+        login: { match: { paths: [/login] }, limits: [{ limit: 2, window: 1h }] } } }`,
+    })
+    const { send, traffic, port } = await served(store, { traffic: true, policies: loaded }, loaded)
+    for (let n = 0; n < 5; n++) await send('192.0.2.7', '/login')
+    await send('192.0.2.7', '/other')
+    const { json } = await traffic()
+    const of = (all: { entries: readonly { value: string; decisions: number; refused: number }[] }) =>
+      Object.fromEntries(all.entries.map(({ value, decisions, refused }) => [value, [decisions, refused]]))
+    expect(json).toMatchObject({ decisions: 6, refused: 3 })
+    expect(of(json.policies)).toEqual({ all: [3, 0], login: [5, 3] })
+    expect(of(json.reasons)).toEqual({ admitted: [3, 0], limited: [3, 3] })
+    expect(of((await traffic({ policy: 'login' })).json.paths)).toEqual({ '/login': [5, 3] })
+    const refused = await traffic({ reason: 'refused' })
+    expect(of(refused.json.policies)).toEqual({ login: [3, 3] })
+    expect(of(refused.json.networks)).toEqual({ '192.0.2.0/24': [3, 3] })
+    // One is over 80 % of its limit, and is near it by the name of its policy.
+    const near = await ask(port, '/sluice/api/near', { headers: asOperator(port) })
+    expect(near.json.entries).toMatchObject([{ policy: 'login', limit: 'login', used: 1 }])
   })
 
   test('an identity that was erased is named nowhere in traffic', async () => {
@@ -283,7 +316,17 @@ describe.each(Object.keys(STORES))('%s, the live tail', (name) => {
       await send('192.0.2.7', '/health')
       await send('192.0.2.7', '/orders/17')
     })
-    for (const row of rows) expect(row).toMatchObject({ clients: ['ip=192.0.2.7'], path: '/orders/17', policy: 'api' })
+    const shown = { clients: ['ip=192.0.2.7'], path: '/orders/17', policies: ['api'] }
+    for (const row of rows) expect(row).toMatchObject(shown)
+  })
+
+  test('every refusal of a policy is one filter', async () => {
+    const { send, port } = await served(await storeOf())
+    const { rows } = await tailOf(port, { policy: 'api', reason: 'refused' }, async () => {
+      await send('192.0.2.9', '/login')
+      await send('192.0.2.7', '/orders/17')
+    })
+    for (const row of rows) expect(row).toMatchObject({ policies: ['api'], reason: 'limited' })
   })
 
   test('a process shows at most 50 decisions a second, and the share that this is', async () => {

@@ -156,11 +156,6 @@ function useSaid(): [string, (text: string) => void] {
 }
 
 function Side({ about: { operator, readOnly }, page }: { about: About; page: string }) {
-  // On a phone, the row of pages is wider than the screen.
-  useEffect(() => {
-    const scroll = { inline: 'center', block: 'nearest' } as const
-    document.querySelector(`nav a[href="#/${CSS.escape(page)}"]`)?.scrollIntoView(scroll)
-  }, [page])
   return (
     <header class="side">
       <a class="brand" href="#/">

@@ -66,7 +66,7 @@ export function LiveTail({ filter }: { filter: TrafficFilter }) {
     <Section
       title="Live decisions"
       aside={
-        <button type="button" class="watch" onClick={() => setOn(!isOn)}>
+        <button type="button" class="primary watch" onClick={() => setOn(!isOn)}>
           {isOn ? 'Pause' : isBegun ? 'Go on' : 'Watch'}
         </button>
       }
@@ -99,7 +99,7 @@ export function LiveTail({ filter }: { filter: TrafficFilter }) {
                     </span>
                   )),
               },
-              { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text> },
+              { title: 'Policy', show: ({ policies }) => <Text>{policies.join(', ')}</Text> },
               { title: 'Path', show: ({ path }) => path !== undefined && <code>{path}</code> },
             ]}
           />

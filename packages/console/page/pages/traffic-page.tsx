@@ -22,8 +22,13 @@ const ORDERS = [
   ['decisions', 'most decisions'],
   ['refused', 'most refusals'],
 ] as const
+/** The outcomes that can be chosen before any is seen. */
+const OUTCOMES = ['admitted', 'refused', 'limited', 'banned', 'blocked', 'denied'] as const
+const EVERY = ''
 type Field = keyof TrafficFilter
 const FIELDS: readonly Field[] = ['policy', 'reason', 'path', 'network', 'client']
+/** Those without a field of their own above the tables. */
+const CHOSEN: readonly Field[] = ['path', 'network', 'client']
 
 /** The filter in an address: a client stands there as a random id. */
 function filterIn(query: Query): TrafficFilter {
@@ -31,13 +36,15 @@ function filterIn(query: Query): TrafficFilter {
 }
 
 export function TrafficPage({ query }: { query: Query }) {
-  const [span, , minutes] = SPANS.find(([name]) => name === query.span) ?? SPANS[1]
+  const [span, , minutes] = SPANS.find(([name]) => name === query.span) ?? SPANS[0]
   const by = query.by === 'refused' ? 'refused' : 'decisions'
   const filter = filterIn(query)
   // Rounded, so that a minute has one question.
   const to = Math.ceil(Date.now() / MINUTE_MS) * MINUTE_MS
   const found = useAsk<TrafficAnswer>('/api/traffic', { from: to - minutes * MINUTE_MS, to, by, ...filter }, EVERY_MS)
   const move = (part: Readonly<Record<string, string | undefined>>) => goWith('traffic', { ...query, ...part })
+  const policies = usePolicies(found.answer, filter.policy)
+  const outcomes = namesOf(OUTCOMES, found.answer?.reasons, filter.reason)
   return (
     <>
       <PageHead
@@ -45,6 +52,18 @@ export function TrafficPage({ query }: { query: Query }) {
         about="Where requests come from. Choose a value, and the page shows its requests alone."
       />
       <div class="filters">
+        <Choice
+          label="Policy"
+          value={filter.policy ?? EVERY}
+          of={[[EVERY, 'every policy'], ...policies.map((name) => [name, name] as const)]}
+          set={(next) => move({ policy: next || undefined })}
+        />
+        <Choice
+          label="Outcome"
+          value={filter.reason ?? EVERY}
+          of={[[EVERY, 'every outcome'], ...outcomes.map((name) => [name, outcomeText(name)] as const)]}
+          set={(next) => move({ reason: next || undefined })}
+        />
         <Choice
           label="Span"
           value={span}
@@ -55,10 +74,24 @@ export function TrafficPage({ query }: { query: Query }) {
       </div>
       <Chosen filter={filter} client={found.answer?.client} drop={(field) => move({ [field]: undefined })} />
       <Failure of={found} />
-      {found.error?.status !== 501 && <Tops answer={found.answer} filter={filter} choose={move} by={by} />}
       {found.error?.status !== 501 && <LiveTail filter={filter} />}
+      {found.error?.status !== 501 && <Tops answer={found.answer} filter={filter} choose={move} by={by} />}
     </>
   )
+}
+
+/** Names that are known beforehand, those that an answer has, and the one that is chosen. */
+function namesOf(known: readonly string[], seen: TrafficTop | undefined, chosen: string | undefined): string[] {
+  const all = [...known, ...(seen?.entries ?? []).map(({ value }) => value), ...(chosen === undefined ? [] : [chosen])]
+  return [...new Set(all)]
+}
+
+/** The policies of documents, limiters in code, and others that have decided. */
+function usePolicies(answer: TrafficAnswer | undefined, chosen: string | undefined): string[] {
+  const { policies } = useShell()
+  const ofDocuments = policies?.documents.flatMap((each) => each.policies) ?? []
+  const names = [...ofDocuments.map(({ name }) => name.split('.', 1)[0] as string)]
+  return namesOf([...names, ...(policies?.limiters ?? []).map(({ name }) => name)], answer?.policies, chosen)
 }
 
 interface ChosenProps {
@@ -76,10 +109,9 @@ const NAMES: Readonly<Record<Field, string>> = {
 }
 
 function Chosen({ filter, client, drop }: ChosenProps) {
-  const fields = FIELDS.filter((field) => filter[field] !== undefined)
+  const fields = CHOSEN.filter((field) => filter[field] !== undefined)
   if (fields.length === 0) return null
   const textOf = (field: Field): ComponentChildren => {
-    if (field === 'reason') return outcomeText(filter.reason ?? '')
     if (field !== 'client') return <Text>{filter[field]}</Text>
     return client ? <Who {...client} /> : client === null ? 'not known any more' : 'one moment'
   }
@@ -134,11 +166,11 @@ function Tops({ answer, filter, by, choose }: TopsProps) {
         <Notice key={note}>{note}</Notice>
       ))}
       <div class="tops">
+        <Top title="Clients" field="client" of={answer?.clients} {...parts} />
+        <Top title="Networks" field="network" of={answer?.networks} {...parts} />
+        <Top title="Paths" field="path" of={answer?.paths} {...parts} />
         <Top title="Policies" field="policy" of={answer?.policies} {...parts} />
         <Top title="Outcomes" field="reason" of={answer?.reasons} {...parts} />
-        <Top title="Paths" field="path" of={answer?.paths} {...parts} />
-        <Top title="Networks" field="network" of={answer?.networks} {...parts} />
-        <Top title="Clients" field="client" of={answer?.clients} {...parts} />
       </div>
     </>
   )
@@ -158,6 +190,7 @@ function Top({ title, field, of, filter, choose }: TopProps) {
         rows={of?.entries}
         empty="None in this span."
         keyOf={({ value }) => value}
+        isNarrow
         columns={[
           {
             title: NAMES[field],

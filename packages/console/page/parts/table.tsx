@@ -17,12 +17,14 @@ interface TableProps<Row> {
   /** The sentence in place of no rows. */
   readonly empty: ComponentChildren
   keyOf(row: Row): string | number
+  /** Whether it has so few columns that they fit on a phone. */
+  readonly isNarrow?: boolean
   /** Whether a link led to this row. */
   isMarked?(row: Row): boolean
 }
 
 /** A table that scrolls by itself where it is wider than the page, also by keys. On a phone, its rows are cards. */
-export function Table<Row>({ name, columns: given, rows, empty, keyOf, isMarked }: TableProps<Row>) {
+export function Table<Row>({ name, columns: given, rows, empty, keyOf, isNarrow, isMarked }: TableProps<Row>) {
   const columns = given.filter((column) => column !== false && column !== undefined)
   const marked = useRef<HTMLTableRowElement>(null)
   const hasMarked = rows !== undefined && isMarked !== undefined && rows.some(isMarked)
@@ -34,7 +36,7 @@ export function Table<Row>({ name, columns: given, rows, empty, keyOf, isMarked 
   const classOf = ({ isNumber }: ColumnOf<Row>) => (isNumber ? 'number' : undefined)
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: whoever has no mouse scrolls it by keys
-    <section class="table" aria-label={`${name}, table`} tabIndex={0}>
+    <section class={isNarrow ? 'table narrow' : 'table'} aria-label={`${name}, table`} tabIndex={0}>
       <table>
         <thead>
           <tr>

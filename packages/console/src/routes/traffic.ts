@@ -6,10 +6,14 @@ const TEXT = { type: 'string', minLength: 1, maxLength: 512 } as const
 
 /** Fields of a filter. */
 const FILTER = {
-  policy: { ...TEXT, description: 'Decisions of this policy.' },
+  policy: {
+    ...TEXT,
+    description: 'Decisions by this limiter, or by this policy of a document. Of refusals, those that it refuses.',
+  },
   reason: {
     ...TEXT,
-    description: 'admitted, left, the reason of a refusal, or reported: and the reason of one that was only reported.',
+    description:
+      'admitted, left, refused for every refusal, the reason of one, or reported: and the reason of one that was only reported.',
   },
   path: { ...TEXT, description: 'A path as in an answer, without ids and names.' },
   network: { ...TEXT, description: 'A network as in an answer: /24 of IPv4, /48 of IPv6.' },

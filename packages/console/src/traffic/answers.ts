@@ -1,7 +1,11 @@
 /** Fields by which traffic is filtered, in a body of `POST /api/traffic`. */
 export interface TrafficFilter {
+  /** A limiter, or a policy of a document. */
   readonly policy?: string
-  /** `admitted`, `left`, the reason of a refusal, or `reported:` and the reason of one that is only reported. */
+  /**
+   * `admitted`, `left`, `refused` for every refusal that is enforced, the reason of a refusal, or `reported:` and the reason of one
+   * that is only reported.
+   */
   readonly reason?: string
   /** As in an answer: without ids and names. */
   readonly path?: string
@@ -107,7 +111,8 @@ export interface TailAnswer {
   /** The newest first, at most 1,000. */
   readonly rows: readonly {
     readonly at: number
-    readonly policy: string
+    /** Those that decided: of a document by their own names. Of a refusal, those that refuse. */
+    readonly policies: readonly string[]
     readonly reason: string
     readonly limit?: string
     readonly path?: string

@@ -2,6 +2,7 @@ import type { DecisionEvent } from '@sluice/core'
 import {
   addressText,
   CONSOLE_LIMITER,
+  decidingPolicies,
   decisionIn,
   identitiesIn,
   ipAddress,
@@ -31,9 +32,17 @@ export function reasonOf({ allowed, outcome, reported }: DecisionEvent): string 
   return reported && !allowed && outcome !== 'left' ? REPORTED + outcome : outcome
 }
 
+/** In a filter: every reason of a refusal that was enforced. */
+export const REFUSED = 'refused'
+
 /** Whether a reason is that of a refusal that was enforced. */
 export function isRefusal(reason: string): boolean {
   return reason !== 'admitted' && reason !== 'left' && !reason.startsWith(REPORTED)
+}
+
+/** The policies that decided: those of a document by their own names. Of a refusal, those that refuse. */
+export function policiesOf({ verdict }: DecisionEvent): readonly string[] {
+  return decidingPolicies(decisionIn(verdict))
 }
 
 export function clientsOf({ verdict }: DecisionEvent): readonly string[] {

@@ -1,5 +1,5 @@
-import type { DecisionEvent } from '@sluice/core'
-import { decisionIn, type ReadablePlan, type SharedNotes } from '@sluice/core/internal'
+import type { DecisionEvent, Limit } from '@sluice/core'
+import { decisionIn, policyOfLimit, type ReadablePlan, type SharedNotes } from '@sluice/core/internal'
 import { clientsOf, type Sink } from './decisions.js'
 import { isNear, NEAR, type NearRow, nearText } from './near-text.js'
 import { SKEW_MS } from './top-sink.js'
@@ -40,13 +40,13 @@ export class NearSink implements Sink {
       return
     const { verdict } = event
     const { request } = decisionIn(verdict)
-    const { cells, cellOf } = request.plan as ReadablePlan
+    const { cells, cellOf, definitions } = request.plan as ReadablePlan
     const now = this.#notes.now()
     for (const [i, { name, capacity, remaining, resetAfterMs }] of verdict.limits.entries()) {
       const client = request.identities[cells[cellOf[i] as number]?.identity as number] as string
       const share = capacity > 0 ? 1 - remaining / capacity : 1
       this.#set(client, {
-        policy: event.policy,
+        policy: policyOfLimit(definitions[i] as Limit, event.policy),
         limit: name,
         used: share,
         remaining,

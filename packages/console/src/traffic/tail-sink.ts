@@ -1,6 +1,6 @@
 import type { DecisionEvent } from '@sluice/core'
 import type { SharedNotes } from '@sluice/core/internal'
-import { clientsOf, Paths, reasonOf, type Sink } from './decisions.js'
+import { clientsOf, Paths, policiesOf, reasonOf, type Sink } from './decisions.js'
 import {
   fits,
   type KnownFilter,
@@ -42,10 +42,10 @@ export class TailSink implements Sink {
     const at = this.#notes.now()
     const present = this.#at(Math.floor(at / SECOND_MS))
     present.decisions++
-    const { policy, limit, path } = event
+    const { limit, path } = event
     const row: TailRow = {
       at,
-      policy,
+      policies: policiesOf(event),
       reason: reasonOf(event),
       ...(limit !== undefined && { limit }),
       ...(path !== undefined && { path: path.slice(0, LONGEST_PATH) }),

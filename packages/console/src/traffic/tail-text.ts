@@ -1,6 +1,6 @@
 import { textValue } from '@sluice/core/internal'
 import type { TrafficFilter } from './answers.js'
-import { networkOf, type Paths } from './decisions.js'
+import { isRefusal, networkOf, type Paths, REFUSED } from './decisions.js'
 
 /** Decisions of a process in a second that are shown. */
 export const SHOWN = 50
@@ -11,7 +11,7 @@ export const OPEN_MS = 10_000
 /** Filters that are open at a time. */
 export const MAX_FILTERS = 16
 const MAX_TEXT = 131_072
-const FORM = 1
+const FORM = 2
 
 /** The name of the text of the filters that consoles have open, and of the text of a process. */
 export const WATCHED = 'tail:watched'
@@ -20,7 +20,8 @@ export const tailName = (member: string): string => `tail:${member}`
 export interface TailRow {
   /** Ms since 1970, by the store's clock. */
   readonly at: number
-  readonly policy: string
+  /** Those that decided; of a refusal, those that refuse. */
+  readonly policies: readonly string[]
   readonly reason: string
   readonly limit?: string
   readonly path?: string
@@ -43,8 +44,8 @@ export type KnownFilter = Omit<TrafficFilter, 'client'> & { readonly identity?: 
 
 /** Whether a decision fits a filter. */
 export function fits(row: Omit<TailRow, 'at'>, { policy, reason, path, network, identity }: KnownFilter, paths: Paths) {
-  if (policy !== undefined && policy !== row.policy) return false
-  if (reason !== undefined && reason !== row.reason) return false
+  if (policy !== undefined && !row.policies.includes(policy)) return false
+  if (reason !== undefined && !(reason === REFUSED ? isRefusal(row.reason) : reason === row.reason)) return false
   if (identity !== undefined && !row.clients.includes(identity)) return false
   if (network !== undefined && !row.clients.some((client) => networkOf(client) === network)) return false
   return path === undefined || (row.path !== undefined && paths.of(row.path) === path)
@@ -95,8 +96,8 @@ function isSecond(value: unknown): value is TailSecond {
 }
 
 function isRow(value: unknown): value is TailRow {
-  const { at, policy, reason, limit = '', path = '', clients } = (value ?? {}) as Partial<TailRow>
-  const areTexts = [policy, reason, limit, path].every(isText)
+  const { at, policies, reason, limit = '', path = '', clients } = (value ?? {}) as Partial<TailRow>
+  const areTexts = [reason, limit, path].every(isText) && Array.isArray(policies) && policies.every(isText)
   const isTime = Number.isFinite(at) && Number(at) >= 0 && Number(at) < 2 ** 48
   return (
     isTime &&

@@ -1,7 +1,7 @@
 import type { DecisionEvent } from '@sluice/core'
 import type { SharedNotes } from '@sluice/core/internal'
-import { clientsOf, isRefusal, LOOKED_AT, networkOf, Paths, reasonOf, type Sink } from './decisions.js'
-import { TrafficCounts } from './traffic-counts.js'
+import { clientsOf, isRefusal, LOOKED_AT, networkOf, Paths, policiesOf, reasonOf, type Sink } from './decisions.js'
+import { policyNames, TrafficCounts } from './traffic-counts.js'
 import { clientsIn, textOf } from './traffic-text.js'
 
 export const MINUTE_MS = 60_000
@@ -25,6 +25,7 @@ export const topName = (step: 'minute' | 'hour', number: number, member: string)
 
 /** Equal requests. */
 interface Gathered {
+  /** The names of its policies, joined. */
   readonly policy: string
   readonly reason: string
   readonly path: string
@@ -55,7 +56,8 @@ export class TopSink implements Sink {
   }
 
   note(event: DecisionEvent): void {
-    const { policy, path = '' } = event
+    const { path = '' } = event
+    const policy = policyNames.join(policiesOf(event))
     const reason = reasonOf(event)
     const clients = clientsOf(event)
     const start = path.length > LOOKED_AT ? path.slice(0, LOOKED_AT) : path

@@ -1,6 +1,8 @@
 import { TopCounts } from './top-counts.js'
 
-/** The fields of a decision by which traffic is counted. `refused`: `1` for a refusal that was enforced, else empty. */
+/**
+ * The fields of a decision by which traffic is counted. `policy`: the names of all policies that decided, joined, so that a decision is
+ * counted once. `refused`: `1` for a refusal that was enforced, else empty. */
 export type Field = 'policy' | 'reason' | 'path' | 'client' | 'network' | 'refused'
 export type Fields = Readonly<Partial<Record<Field, string>>>
 
@@ -99,6 +101,12 @@ export interface MergedCounts extends Pick<TrafficCounts, 'decisions' | 'refused
 
 /** Between the values of a name. Texts of clients may contain it, too. */
 const SEPARATOR = '\u0000'
+
+/** Names of policies, which have no line feeds, as one value. */
+export const policyNames = {
+  join: (names: readonly string[]): string => (names.length === 1 ? (names[0] as string) : names.join('\n')),
+  split: (value: string): readonly string[] => value.split('\n'),
+}
 
 const named = (value: string): string => (value.includes(SEPARATOR) ? value.replaceAll(SEPARATOR, '\ufffd') : value)
 

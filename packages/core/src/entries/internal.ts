@@ -93,5 +93,5 @@ export { knownOptions, optionalFunction, refusePolluted, wholeNumber } from '../
 export { emitWarning, LIMITER_WARNINGS, STORE_WARNINGS } from '../util/warnings.js'
 export { ignorePromises, type MaybePromise, whenAllKnown, whenKnown } from '../util/when-known.js'
 export { bytes, counted, grouped, listed, ms, percent } from '../util/words.js'
-export { identitiesIn } from '../verdict/decision.js'
+export { decidingPolicies, identitiesIn, policyOfLimit } from '../verdict/decision.js'
 export { decisionIn } from '../verdict/verdict.js'

@@ -22,17 +22,17 @@ export function isAddressForgeable(
         `allow lists of addresses, and overrides that raise limits for addresses, match nobody; ${remedy}`,
     ),
   )
-  lastTrust = isOpen ? TRUST_IN_EVERYONE : 'none'
+  lastTrust = isOpen ? TRUST_IN_EVERYONE : (propertyOf(context, 'proxyTrust') ?? (lastTrust && 'none'))
   return isOpen
 }
 
 /** In place of the trust of an app that is not known. It has no warning of its own. */
 const TRUST_IN_EVERYONE: TrustInEveryone = { everyone: 'the app', remedy: '', app: {} }
 warnedApps.add(TRUST_IN_EVERYONE.app)
-let lastTrust: ProxyTrust = 'none'
+let lastTrust: ProxyTrust | undefined
 
-/** The trust of the app whose request was last looked at in this process, for a request that is known in part. */
-export function lastProxyTrust(): ProxyTrust {
+/** The trust of the app whose request was last looked at in this process, for a request that is known in part. Undefined before. */
+export function lastProxyTrust(): ProxyTrust | undefined {
   return lastTrust
 }
 

@@ -1,4 +1,5 @@
 import type { Units } from '../policy/costs.js'
+import type { Limit } from '../policy/limits/limit.js'
 import type { ReadablePlan } from '../policy/plan.js'
 import type { Policy } from '../policy/policy.js'
 import type { ListReport } from '../store/list.js'
@@ -13,6 +14,7 @@ import {
   type StoreResult,
 } from '../store/store.js'
 import { SluiceError, show, wrongPolicy } from '../util/errors.js'
+import { getOrInsert } from '../util/get-or-insert.js'
 import { type LimitReport, leftOf, reportsOf, unitsOf, useWithout } from './limit-report.js'
 import type { Meter, MeterOptions } from './meter.js'
 
@@ -169,6 +171,23 @@ export function needOf(decision: Decision, i: number): number {
   return useWithout(request, result, i, -missing)
 }
 
+/** The name of the policy of a limit: policies that are data are decided as one limiter, and each tier of one is named, too. */
+export function policyOfLimit({ policy }: Pick<Limit, 'policy'>, limiter: string): string {
+  return policy?.split('.', 1)[0] ?? limiter
+}
+
+const policiesOfPlan = new WeakMap<StoreRequest['plan'], readonly string[]>()
+
+/** The policies that decided, each once: those of a document by their own names. Of a refusal, those that refuse. */
+export function decidingPolicies(decision: Decision): readonly string[] {
+  const { plan } = decision.request
+  const all = getOrInsert(policiesOfPlan, plan, () => {
+    const names = (plan as ReadablePlan).definitions.map((limit) => policyOfLimit(limit, plan.policy))
+    return names.length === 0 ? [plan.policy] : [...new Set(names)]
+  })
+  return all.length === 1 || decision.result.allowed ? all : [...refusedBy(decision).keys()]
+}
+
 /** The identities on which a limit had no room, each once. */
 export function refusingIdentities(decision: Decision): readonly string[] {
   const { plan, identities } = decision.request
@@ -193,8 +212,7 @@ export function refusedBy(decision: Decision): ReadonlyMap<string, ReadonlySet<s
   const refused = new Map<string, Set<string>>()
   for (const [i, cell] of cellOf.entries()) {
     if (isByLimit && limits[i]?.allowed) continue
-    // Policies that are data are decided as one limiter.
-    const policy = definitions[i]?.policy?.split('.', 1)[0] ?? plan.policy
+    const policy = policyOfLimit(definitions[i] as Limit, plan.policy)
     const identity = identities[(cells[cell] as Cell).identity] as string
     refused.set(policy, (refused.get(policy) ?? new Set()).add(identity))
   }

@@ -1,5 +1,13 @@
 import type { Limit } from '@sluice/core'
-import { capacityOf, countedHash, ipAddress, ipRange, isSecretKind, stateNamesOf } from '@sluice/core/internal'
+import {
+  capacityOf,
+  countedHash,
+  ipAddress,
+  ipRange,
+  isSecretKind,
+  lastProxyTrust,
+  stateNamesOf,
+} from '@sluice/core/internal'
 import type { LimitData, OverrideData } from '../document/document.js'
 import { type Path, type Problem, shown } from '../problems/problem.js'
 import { checkChanges } from '../schema/check.js'
@@ -124,7 +132,12 @@ export function effectOf(
 
 function forgeableAdvice(kind: string, mayAdmitMore: boolean): string[] {
   if (kind !== 'ip' || !mayAdmitMore) return []
-  return ['where the framework trusts every proxy, an override by address that may admit more has no effect']
+  const trust = lastProxyTrust()
+  if (typeof trust === 'object') {
+    return ['an override by address that may admit more has no effect here, as the application trusts every proxy']
+  }
+  const has = 'where the framework trusts every proxy, an override by address that may admit more has no effect'
+  return trust ? [] : [`${has}: this process has seen no request that tells`]
 }
 
 /** The exact override of the document for the same client: it decides before one beside the document. */
