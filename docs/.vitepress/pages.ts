@@ -51,8 +51,10 @@ export const GUIDES = [
     items: [
       page('Choosing a limit', '/choosing-a-limit'),
       page('Choosing an algorithm', '/choosing-an-algorithm'),
-      page('Keys and proxies', '/keys-and-proxies'),
+      page('Keys', '/keys'),
+      page('Addresses and proxies', '/proxies'),
       page('Behind your host', '/behind-your-host'),
+      page('Invalid requests', '/invalid-requests'),
       page('Responses and headers', '/responses-and-headers'),
       page('API plans and costs', '/api-plans'),
       page('Units', '/units'),
@@ -123,6 +125,7 @@ export const LOOK_UP = [
     text: 'Reference',
     items: [
       page('Options', '/options'),
+      page('Console: routes and streams', '/console-reference'),
       page('Features together', '/features-together'),
       page('Errors and warnings', '/errors'),
       page('Guarantees', '/guarantees'),

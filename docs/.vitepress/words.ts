@@ -27,15 +27,15 @@ export const WORDS: Readonly<Record<string, string>> = {
   'choosing-a-limit': 'how many requests per minute sizing which limit propose recommend from access log',
   'choosing-an-algorithm': 'burst sliding window fixed window token bucket leaky bucket GCRA algorithm',
   'choosing-an-algorithm#windows-of-the-calendar': 'month monthly calendar billing period time zone midnight reset',
-  'keys-and-proxies': 'session user id behind load balancer',
-  'keys-and-proxies#behind-a-proxy':
-    'proxy X-Forwarded-For forwarded real client IP trust one client everyone shares same IP',
+  keys: 'session user id count by',
+  proxies:
+    'behind load balancer proxy X-Forwarded-For forwarded real client IP trust one client everyone shares same IP',
   'behind-your-host':
     'heroku render fly.io railway vercel aws alb cloudfront cloud run azure nginx ingress kubernetes docker haproxy caddy host',
   express: 'Express middleware app.use',
   koa: 'Koa middleware',
   fastify: 'Fastify plugin hook',
-  'keys-and-proxies#normalized-addresses': 'IPv6 subnet prefix',
+  'proxies#normalized-addresses': 'IPv6 subnet prefix',
   'bans#traps': 'bot bots crawler scraper scanner',
   bans: 'IP ban fail2ban jail repeat offender',
   blocks: 'block IP blacklist a client by hand abuse',
