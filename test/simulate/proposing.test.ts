@@ -1,3 +1,4 @@
+import { createHmac } from 'node:crypto'
 import { appendFileSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { propose } from '@sluice/simulate'
@@ -55,6 +56,27 @@ test('clients of one network that stand out together have a limit of their netwo
   expect(stdout).toMatch(/^ip=198\.51\.100\.0\/24 \(240 clients\) .* of 240 +\/login/m)
   expect(stdout).toContain('deny: { ip: [198.51.100.0/24] }')
   expect(stdout).toContain('    key: { ip: { ipv4Prefix: 24, ipv6Prefix: 48 } }')
+})
+
+test('a proposal from a recording names clients and networks by their HMACs, and shows no address', async () => {
+  const hash = (text: string) => createHmac('sha256', 'a secret').update(text).digest('base64url').slice(0, 16)
+  const record = (time: number, network: string, host: number, path: string) => {
+    const ip = [hash(`ip:${network}.0/24`), hash(`ip:${network}.${host}`)]
+    return { time, duration: 1, method: 'GET', host: 'api.test', path, status: 200, outcome: 'admitted', ip }
+  }
+  const start = Date.UTC(2026, 8, 21)
+  const ordinary = Array.from({ length: 300 }, (_, i) => record(start + 400 * i, `10.1.${i % 100}`, i, '/items/1'))
+  const spread = Array.from({ length: 50 }, (_, i) => record(start + 500 + 2000 * i, '198.51.100', i, '/login'))
+  const head = `#sluice-recording ${JSON.stringify({ version: 1, secret: hash('sluice recording'), share: 1 })}`
+  const records = [...ordinary, ...spread].sort((a, b) => a.time - b.time).map((each) => JSON.stringify(each))
+  const files = filesOf({
+    'requests.log': `${[head, ...records].join('\n')}\n`,
+    'good.txt': ordinary.map(({ ip }) => `.ip=${ip[1]}`).join('\n'),
+  })
+  const { code, stdout } = await sluice(['simulate', files['requests.log'], '--good', files['good.txt']])
+  expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('each network to 2 requests') })
+  expect(stdout).toContain(`\nip=~${hash('ip:198.51.100.0/24')} (50 clients)  30 in 1m`)
+  expect(stdout).not.toMatch(/deny:|ip=\d/)
 })
 
 test('a group of paths has a limit of its own, if someone stands out there alone', async () => {

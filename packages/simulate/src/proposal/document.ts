@@ -30,7 +30,7 @@ export function yamlOf(limits: readonly ProposedLimit[], heading: readonly strin
       const { ipv4Prefix, ipv6Prefix } = NETWORK_KEY.ip
       lines.push(`    key: { ip: { ipv4Prefix: ${ipv4Prefix}, ipv6Prefix: ${ipv6Prefix} } }`)
     }
-    lines.push('    enforce: { mode: report } # counts, and refuses nobody', '    limits:')
+    lines.push('    enforce: { mode: report } # counts, and refuses no request', '    limits:')
     for (const { limit, windowMs, refused } of own) {
       const effect = refused === 0 ? 'no client of the log is above it' : `${refused} in the log above it`
       lines.push(`      - { limit: ${limit}, window: ${durationText(windowMs)} } # ${effect}`)

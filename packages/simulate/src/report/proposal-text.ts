@@ -162,11 +162,13 @@ function whereText({ worst, windowMs, limit, paths }: ClientAtLimit): string {
   return `${grouped(worst)} in ${durationText(windowMs)}, limit ${grouped(limit)}${paths === undefined ? '' : `, on ${inLine(paths)}`}`
 }
 
-/** Networks can be denied in place of limits. */
+/** Networks that a log names can be denied in place of limits. */
 function deniedText({ above }: Proposal): string {
   const networks = above
     .filter(({ counts }) => counts === 'networks')
     .map(({ identity }) => identity.slice('ip='.length))
+    // Neither the HMACs of recordings nor pseudonyms.
+    .filter((network) => network.includes('/'))
   if (networks.length === 0) return ''
   return `A network can be denied in place of a limit: deny: { ip: [${networks.slice(0, SHOWN).join(', ')}] }\n`
 }
