@@ -40,6 +40,7 @@ export function pageOf(source: string): string | undefined {
   if (source === 'SECURITY.md') return '/security'
   if (source === 'bench/results.md') return '/benchmarks'
   if (source === 'bench/what-is-left.md') return '/benchmarks-missed'
+  if (source === 'bench/bridges.md') return '/benchmarks-bridges'
   if (source === 'docs/index.md') return '/'
   const [, page] = /^docs\/([\w/.@-]+?)(?:index)?\.md$/.exec(source) ?? []
   return page === undefined ? undefined : `/${page}`

@@ -3,6 +3,12 @@ import { join } from 'node:path'
 
 /** Pages that moved, and where they stand. Links of others to the old address lead there. */
 export const MOVED: Readonly<Record<string, string>> = {
+  '/blocks': '/blocks-and-lists',
+  '/leases': '/fewer-round-trips#leases',
+  '/lists': '/blocks-and-lists#lists',
+  '/queues-and-shaping': '/queues',
+  '/relaxed-counting': '/fewer-round-trips#relaxed-counting',
+  '/shadow-bans': '/responders#shadow',
   '/way-of-a-decision': '/lifecycle',
 }
 

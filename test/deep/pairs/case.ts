@@ -149,7 +149,7 @@ export function unitOf({ algorithm, unit }: LimitOf): string {
   return algorithm === 'concurrency' ? 'concurrent-requests' : (unit ?? 'requests')
 }
 
-/** A lease makes a bucket smaller by the units that come back in its `ttl`: docs/leases.md, Costs. */
+/** A lease makes a bucket smaller by the units that come back in its `ttl`: docs/fewer-round-trips.md, Costs. */
 export function capacityOf(of: LimitOf): number {
   const { limit, refill, leak, burst, capacity, every = of.window, style, lease } = of
   const amount = (limit ?? refill ?? leak) as number

@@ -16,7 +16,7 @@ export interface Entry {
   readonly least: Charge & { cost: number }
   /** Whether an older charge was refunded since. */
   isPassed: boolean
-  /** Whether a part of a later settlement may have been forgiven: such a charge is not refunded. docs/units.md, Settle the actual units. */
+  /** Whether a part of a later settlement may have been forgiven: such a charge is not refunded. docs/settle.md, Settle units by name. */
   mayBeForgiven: boolean
   /** Whether a reset has failed since: docs/when-redis-fails.md, Other operations. */
   mayBeForgotten: boolean
@@ -39,7 +39,7 @@ export interface Known {
   readonly least: readonly Charge[]
 }
 
-/** `lease`: of a limit that is tightened for it: docs/leases.md, Costs. */
+/** `lease`: of a limit that is tightened for it: docs/fewer-round-trips.md, Costs. */
 function roomOf(limit: LimitOf, lease: LimitOf['lease'], share: number): Room {
   const { algorithm, window = 0, every = 0, segments = 1, edge = 'weighted' } = limit
   const amount = amountOf(limit, share)
@@ -88,9 +88,9 @@ export class Count {
   protected readonly entries: Entry[] = []
   /** Whether a process has refunded units of others. Each refund may do so then. */
   protected isMixed = false
-  /** Whether units were charged that had no room. Processes spend those that they hold nevertheless: docs/leases.md, Costs. */
+  /** Whether units were charged that had no room. Processes spend those that they hold nevertheless: docs/fewer-round-trips.md, Costs. */
   #isExceeded = false
-  /** Units of leases that processes may return after another one's reset: docs/leases.md, Costs. */
+  /** Units of leases that processes may return after another one's reset: docs/fewer-round-trips.md, Costs. */
   #returned = 0
 
   /** `processes`: how many take units by leases. None in memory. `share`: of the limit, in an outage. */
@@ -195,7 +195,7 @@ export class Count {
     return [this.#room(this.#mostAt(now), now), Math.min(this.capacity, most + this.#returned)]
   }
 
-  /** Whether a verdict may have numbers of an earlier lease: docs/leases.md, Costs. */
+  /** Whether a verdict may have numbers of an earlier lease: docs/fewer-round-trips.md, Costs. */
   get isLeased(): boolean {
     return this.#leased > 0
   }
@@ -235,7 +235,7 @@ export class Count {
 
   /**
    * Charges the rest of a stream as far as there is room: a bucket for fractions of a unit, too. In a log, units without room replace
-   * the oldest: docs/units.md, Meter a stream. With `onDeny: 'charge'`, windows count what is left after the last step in full, up to their limit.
+   * the oldest: docs/settle.md, Meter a stream. With `onDeny: 'charge'`, windows count what is left after the last step in full, up to their limit.
    * `reserved`: undefined if the policy has no reserves.
    */
   fill(now: number, units: number, reserved: number | undefined, chargesRefusals: boolean): void {
@@ -252,7 +252,7 @@ export class Count {
     ]
     if (most === 0) return
     const entry = this.charge(now, most)
-    // Limits that share a log are charged alike, as far as all of them have room: docs/units.md, Meter a stream.
+    // Limits that share a log are charged alike, as far as all of them have room: docs/settle.md, Meter a stream.
     entry.least.cost = this.limit.algorithm === 'slidingLog' ? 0 : least
   }
 
@@ -278,7 +278,7 @@ export class Count {
       least.cost -= refunded
       left -= refunded
     }
-    // A refund of leased units may return fewer: docs/leases.md, Costs.
+    // A refund of leased units may return fewer: docs/fewer-round-trips.md, Costs.
     if (!this.isLeased && !entry.mayBeForgotten && (!isBucket(this.limit) || this.#isExact(entry, later, now)))
       entry.most.cost = Math.max(0, entry.most.cost - units)
     for (const each of later) {
@@ -287,12 +287,12 @@ export class Count {
     }
     // A window without units is over: the next request begins another. docs/choosing-an-algorithm.md, Where windows start.
     if (this.limit.anchor !== 'first-request' || this.room(now)[this.isLeased ? 1 : 0] !== this.capacity) return
-    // It is over when its lease has returned the unit: docs/leases.md, Costs.
+    // It is over when its lease has returned the unit: docs/fewer-round-trips.md, Costs.
     if (this.isLeased) throw new Undecided()
     this.reset(undefined)
   }
 
-  /** The process that has spent units may spend them again while their lease lives, also without the store: docs/leases.md, Costs. */
+  /** The process that has spent units may spend them again while their lease lives, also without the store: docs/fewer-round-trips.md, Costs. */
   returnToLease({ least }: Entry, units: number, now: number): void {
     if (this.isLeased && now < least.at + (this.limit.lease?.ttl as number))
       least.cost = Math.max(0, least.cost - units)
@@ -351,7 +351,7 @@ export class Count {
     for (const entry of this.entries) entry.mayBeForgotten = true
   }
 
-  /** In a log, units beyond the limit replace the oldest: docs/units.md, Settle the actual units. */
+  /** In a log, units beyond the limit replace the oldest: docs/settle.md, Settle units by name. */
   #trim(now: number): void {
     for (const of of ['most', 'least'] as const) {
       const young = this.charges(of).filter(({ at }) => now - at < (this.limit.window as number))

@@ -19,7 +19,7 @@ interface Charged {
   readonly units: number
   /** Undefined if nothing was charged. */
   readonly entry: Entry | undefined
-  /** Whether the policy has refused the request, which it only reports. Only a meter charges then: docs/units.md, Meter a stream. */
+  /** Whether the policy has refused the request, which it only reports. Only a meter charges then: docs/settle.md, Meter a stream. */
   readonly isRefused: boolean
   /** Whether it is settled or refunded. */
   isDone: boolean
@@ -177,7 +177,7 @@ export class Model {
   /** What is expected of a decision of one policy, before it is made. */
   expect(request: Request, p = 0, policy = this.#policy(p)): Expected {
     const { client } = request
-    // A value that is both allowed and denied is denied: docs/lists.md, Precedence.
+    // A value that is both allowed and denied is denied: docs/blocks-and-lists.md, Precedence.
     if (client !== undefined && policy.deny?.includes(client)) return { allowed: false, reason: 'denied' }
     if (client !== undefined && policy.allow?.includes(client)) return { allowed: true }
     const barred = this.#barred(policy, p, request)
@@ -389,7 +389,7 @@ export class Model {
 
   /** The units after which a stream has to end, but for the steps under way. */
   room(held: Held, unit: string): Range {
-    // A request that is only reported is never cut: docs/units.md, Meter a stream.
+    // A request that is only reported is never cut: docs/settle.md, Meter a stream.
     const counting = held.charges.filter((charged) => charged.unit === unit && !isReported(charged.policy))
     const bounds = counting.map(({ policy, count, units }): Range => {
       // A ban of one policy refuses under this policy: docs/policies.md, Several policies on a request.
@@ -544,9 +544,9 @@ export class Model {
     if (client === undefined) return undefined
     const { until, at, by } = this.#blocks.get(client) ?? { until: 0, at: 0, by: 0 }
     const lease = this.#case.processes === undefined ? undefined : limitsOf(policy)[0]?.lease
-    // A process may spend the units of its lease: docs/leases.md, Costs.
+    // A process may spend the units of its lease: docs/fewer-round-trips.md, Costs.
     if (lease && until > this.now && by !== this.process && this.now < at + lease.ttl) throw new Undecided()
-    // Until the next exchange: docs/relaxed-counting.md, How a process decides.
+    // Until the next exchange: docs/fewer-round-trips.md, How a process decides.
     const isUnseen = (this.#barring.get(client) ?? this.process) !== this.process
     if (isUnseen && policy.consistency && (this.#case.processes ?? 0) > 1) throw new Undecided()
     const ban = this.#ban(policy, p, client)?.holds(this.now)

@@ -2,7 +2,7 @@ import type { Charge } from '../../support/oracle/spec.js'
 import type { LimitOf } from './case.js'
 import { Count, type Entry, Undecided } from './count.js'
 
-/** What other processes know of a charge: docs/relaxed-counting.md, How a process decides. */
+/** What other processes know of a charge: docs/fewer-round-trips.md, How a process decides. */
 interface Shared {
   readonly process: number
   /** The units that others count of it, at least and at most. */
@@ -52,7 +52,7 @@ export class RelaxedCount extends Count {
     if (shared) shared.least = Math.min(shared.least, entry.least.cost)
   }
 
-  /** What others have not sent by then, they send later: docs/relaxed-counting.md, How a process decides. */
+  /** What others have not sent by then, they send later: docs/fewer-round-trips.md, How a process decides. */
   override reset(by: number | undefined): void {
     if (this.limit.anchor === 'first-request' && this.entries.length > 0) throw new Undecided()
     for (const [entry, shared] of this.#shared) {

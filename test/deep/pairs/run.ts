@@ -194,7 +194,7 @@ class Player {
     check('members of RateLimit', left.length, limits.length)
     for (const [i, { remaining }] of limits.entries()) between(`r of RateLimit[${i}]`, Number(left[i]?.[1]), remaining)
     const sent = /^Retry-After: (\d+)/im.exec(head)?.[1]
-    // Of permits, it is an estimate: docs/queues-and-shaping.md, Requests in flight.
+    // Of permits, it is an estimate: docs/queues.md, Requests in flight.
     if (limitsOf(this.#of.policies[0] as PolicyOf).some(({ algorithm }) => algorithm === 'concurrency')) return status
     const seconds = retryAfterMs?.map((ms) => Math.max(1, Math.ceil(ms / 1000))) as Range | undefined
     between('Retry-After', sent === undefined ? undefined : Number(sent), seconds)
@@ -339,7 +339,7 @@ class Player {
       if (!(await meter.add(1))) break
     }
     const isWhole = onExhausted === 'finish' || length <= least
-    // A stream exceeds a limit by a step, and by what comes while a step is charged: docs/units.md, Meter a stream.
+    // A stream exceeds a limit by a step, and by what comes while a step is charged: docs/settle.md, Meter a stream.
     if (isWhole) check('sent', sent, length)
     else between('sent', sent, [Math.min(least, length), most + 2 * step])
     if (total === undefined) {

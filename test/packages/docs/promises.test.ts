@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 
-describe.each(['docs/guarantees.md', 'SECURITY.md'])('%s', (document) => {
+describe.each(['docs/guarantees.md', 'docs/threats.md'])('%s', (document) => {
   const text = readFileSync(join(ROOT, document), 'utf8')
 
   test('the document names existing files by their whole path', () => {

@@ -39,10 +39,10 @@ function jailOf(text: string): Jail {
   }
 }
 
-const page = readFileSync(new URL('../../../docs/bans.md', import.meta.url), 'utf8')
+const page = readFileSync(new URL('../../../docs/migrating-from-others.md', import.meta.url), 'utf8')
 const rows = [...page.matchAll(/^\| (`bantime = .+) \| `(.+)` \| ([\d, ]+) \|$/gm)]
 
-test('bans.md has six rows of ladders', () => expect(rows).toHaveLength(6))
+test('migrating-from-others.md has six rows of ladders', () => expect(rows).toHaveLength(6))
 
 test.each(rows.map(([, jail = '', ladder = '', bans = '']) => ({ jail, ladder, bans: bans.split(', ').map(Number) })))(
   'the ladder $ladder bans as long as the jail $jail',

@@ -436,7 +436,7 @@ export interface Store {
   /**
    * Erases all data of an identity: counts, strikes, rungs, blocks, bans, its list entries, its number of refusals, and its place in entries of
    * changes.
-   * Identities are read as in `blocks`. Resolves once the data is gone; docs/blocks.md says which data it cannot find.
+   * Identities are read as in `blocks`. Resolves once the data is gone; docs/blocks-and-lists.md says which data it cannot find.
    * Absent on stores that cannot do this.
    *
    * @throws SluiceError `INVALID_KEY`, or `STORE_UNAVAILABLE`, after which a part may be gone

@@ -19,7 +19,7 @@ export interface SharedTurnsOption {
   /**
    * Whether requests wait for their turn across all processes that share the store.
    *
-   * While one waits in any process, none of a lower priority is admitted in another. See docs/queues-and-shaping.md.
+   * While one waits in any process, none of a lower priority is admitted in another. See docs/queues.md.
    * Changes nothing on a memory store.
    * @default false
    */

@@ -23,7 +23,7 @@ export interface ConsistencyOption {
    * Lets each process that shares a Redis store count busy keys by itself, and exchange counts every `syncEvery`.
    *
    * Decisions on these keys then do not wait, and several processes together may exceed a limit by a bound. For
-   * `fixedWindow` and `slidingWindow`. See docs/relaxed-counting.md.
+   * `fixedWindow` and `slidingWindow`. See docs/fewer-round-trips.md.
    * @default none: Redis makes every decision, exactly
    */
   readonly consistency?: ConsistencyOptions

@@ -87,7 +87,7 @@ export interface LeasableOptions {
    * Lets each process that shares a Redis store take units in advance and spend them without Redis.
    *
    * Never admits more; may strand up to `size` units per key and process for a while. All limits of a policy have an
-   * equal one, or none has. See docs/leases.md.
+   * equal one, or none has. See docs/fewer-round-trips.md.
    * @default none
    */
   readonly lease?: LeaseOptions
