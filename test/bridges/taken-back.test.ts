@@ -120,7 +120,7 @@ async function inWorld(world: World, run: () => Promise<void>): Promise<void> {
   }
 }
 
-const runs = byEffort({ quick: 50, usual: 200, full: 20_000 })
+const runs = byEffort({ quick: 40, usual: 60, full: 20_000 })
 
 test('whatever requests fail, in any process and order, no window has more that count than the limit', async () => {
   const steps = fc.array(step, { maxLength: 60, size: 'max' })

@@ -16,7 +16,7 @@ const STORES: Record<string, () => Store> = {
   memory: () => memoryStore(),
   Redis: () => redisStore(client, { timeout: 5000 }),
 }
-const RUNS = byEffort({ quick: 60, usual: 200, full: 2000 })
+const RUNS = byEffort({ quick: 40, usual: 60, full: 2000 })
 
 type Unit = 'tokens' | 'cents'
 const UNITS: readonly Unit[] = ['tokens', 'cents']

@@ -1,3 +1,4 @@
+// Release: loads thousands of overrides beside requests.
 import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
