@@ -100,8 +100,9 @@ export const ROOMS = {
     rooms: {
       quota: [],
       learned: ['quota'],
-      turns: ['quota', 'learned'],
-      undici: ['quota', 'turns'],
+      usage: ['quota'],
+      turns: ['quota', 'learned', 'usage'],
+      undici: ['quota', 'turns', 'usage'],
     },
   },
   console: {

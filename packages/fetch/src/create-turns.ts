@@ -1,7 +1,8 @@
+import type { Units } from '@sluice/core'
 import type { OutboundOptions, OutboundRequest } from './options.js'
 import type { QuotaSource } from './quota/quota-types.js'
 import { readQuota } from './quota/read-quota.js'
-import { turnsOf } from './turns/turns-of.js'
+import { type MeteredTurn, turnsOf } from './turns/turns-of.js'
 
 /** A request that may be sent now. Call one of both methods once: until then, it counts as in flight. */
 export interface OutboundTurn {
@@ -13,6 +14,12 @@ export interface OutboundTurn {
   answered(response: QuotaSource): Promise<void>
   /** No response came. */
   failed(): void
+  /**
+   * Replaces what it was charged by what it has cost, such as `{ tokens: 640 }`: each unit once. Without, the charge stays.
+   *
+   * @throws SluiceError `INVALID_COST`
+   */
+  settle(actual: Units): Promise<void>
 }
 
 /** Gives requests of any client their turns. */
@@ -32,10 +39,22 @@ export interface OutboundTurns {
  * @example const turn = await turns.take({ url: new URL('https://api.github.com/zen') })
  */
 export function createTurns(options: OutboundOptions = {}): OutboundTurns {
-  const turnOf = turnsOf(options)
+  const turns = meteredTurns(options)
   return {
-    async take({ url, method = 'GET', headers = new Headers() }, signal) {
-      const turn = await turnOf({ url, method: method.toUpperCase(), headers }, signal)()
+    take: ({ url, method = 'GET', headers = new Headers(), body }, signal) =>
+      turns.take({ url, method: method.toUpperCase(), headers, body }, signal),
+  }
+}
+
+/** A turn whose response may be metered. */
+export type MeteredOutboundTurn = OutboundTurn & Pick<MeteredTurn, 'meter'>
+
+/** As `createTurns`, for those who see the bodies of responses. */
+export function meteredTurns(options: OutboundOptions) {
+  const turns = turnsOf(options)
+  return {
+    async take(request: OutboundRequest, signal?: AbortSignal): Promise<MeteredOutboundTurn> {
+      const turn = await turns.of(request, signal)()
       let isOver = false
       const once = (): boolean => {
         const isFirst = !isOver
@@ -51,6 +70,8 @@ export function createTurns(options: OutboundOptions = {}): OutboundTurns {
         failed() {
           if (once()) void turn.answered(undefined)
         },
+        settle: turn.settle,
+        meter: turn.meter,
       }
     },
   }

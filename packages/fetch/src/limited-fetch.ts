@@ -3,8 +3,9 @@ import { invalidPolicy, knownOptions, wholeNumber } from '@sluice/core/internal'
 import type { LimitedFetchOptions, OutboundRequest, ResponseKind } from './options.js'
 import type { Quota } from './quota/quota-types.js'
 import { readQuota } from './quota/read-quota.js'
-import type { Turn } from './turns/turn.js'
-import { turnsOf } from './turns/turns-of.js'
+import { type MeteredTurn, turnsOf } from './turns/turns-of.js'
+import { metered } from './usage/metered-response.js'
+import { textOf } from './usage/text-of.js'
 
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS']
 
@@ -24,7 +25,7 @@ export function limitedFetch(
   const { name = 'fetch', retry, signal: signalOfAll } = options
   const where = `policy "${name}"`
   if (typeof fetch !== 'function') invalidPolicy(where, 'fetch', 'a function, as that of Node', fetch)
-  const turnOf = turnsOf(options, ['kindOf', 'signal', 'retry'])
+  const turns = turnsOf(options, ['kindOf', 'signal', 'retry'])
   if (retry !== undefined) {
     knownOptions(`${where}: retry`, retry, ['attempts', 'methods'])
     wholeNumber(`${where}: retry`, 'attempts', retry.attempts, 1, 100)
@@ -32,7 +33,7 @@ export function limitedFetch(
   const { attempts = 0, methods = SAFE_METHODS } = retry ?? {}
 
   /** Sends a request that has its turn. */
-  async function send(turn: Turn, ...[input, init]: Parameters<typeof fetch>) {
+  async function send(turn: MeteredTurn, ...[input, init]: Parameters<typeof fetch>) {
     let quota: Quota | undefined
     let kind: ResponseKind = 'accepted'
     try {
@@ -40,7 +41,7 @@ export function limitedFetch(
       quota = readQuota(response)
       kind = quota.isRefusal ? 'refused' : 'accepted'
       kind = (await options.kindOf?.(response, quota)) ?? kind
-      return { response, isRefused: kind === 'refused' }
+      return { response: metered(response, turn.meter(response)), isRefused: kind === 'refused' }
     } finally {
       const holds = quota?.isRefusal && kind !== 'refused' ? { ...quota, holdMs: 0 } : quota
       await turn.answered(holds, kind === 'refused')
@@ -48,11 +49,11 @@ export function limitedFetch(
   }
 
   return async function limited(input, init) {
-    const request = requestOf(input, init)
+    const request = requestOf(input, init, turns.readsBodies ? await bodyOf(input, init) : undefined)
     const signal = anyOf(signalOfAll, init?.signal ?? (input instanceof Request ? input.signal : undefined))
     const mayRepeat =
       (methods.includes(request.method) || request.headers.has('idempotency-key')) && isReplayable(input, init)
-    const next = turnOf(request, signal)
+    const next = turns.of(request, signal)
     let turn = await next()
     for (let attempt = 0; ; attempt++) {
       const { response, isRefused } = await send(turn, input, signal ? { ...init, signal } : init)
@@ -68,13 +69,25 @@ export function limitedFetch(
   }
 }
 
-function requestOf(input: string | URL | Request, init: RequestInit | undefined): OutboundRequest {
+function requestOf(
+  input: string | URL | Request,
+  init: RequestInit | undefined,
+  body: string | undefined,
+): OutboundRequest {
   const isRequest = input instanceof Request
   return {
     url: new URL(isRequest ? input.url : input),
     method: (init?.method ?? (isRequest ? input.method : 'GET')).toUpperCase(),
     headers: new Headers(init?.headers ?? (isRequest ? input.headers : undefined)),
+    body,
   }
+}
+
+/** The body of a request as text; undefined for forms and streams. */
+async function bodyOf(input: string | URL | Request, init: RequestInit | undefined): Promise<string | undefined> {
+  if (init?.body || !(input instanceof Request)) return textOf(init?.body)
+  // Fetch itself says that it was used.
+  return input.body && !input.bodyUsed ? input.clone().text() : undefined
 }
 
 /** A stream is gone once it was sent. */

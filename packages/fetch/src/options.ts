@@ -1,4 +1,4 @@
-import type { Duration, Limit, SharedTurnsOptions, Store } from '@sluice/core'
+import type { Duration, Limit, SharedTurnsOptions, Store, Units } from '@sluice/core'
 import type { Quota } from './quota/quota-types.js'
 
 /** A request that is about to be sent. */
@@ -7,6 +7,8 @@ export interface OutboundRequest {
   /** In upper case. */
   readonly method: string
   readonly headers: Headers
+  /** Its body, if it is text or bytes, and `limits` count tokens or `cost` is a function. */
+  readonly body?: string | undefined
 }
 
 /** Progress of a request that waits. */
@@ -52,6 +54,21 @@ export interface OutboundOptions {
   readonly store?: Store
   /** What you know of the limits of the service. Requests over them wait. @default none: only what responses tell */
   readonly limits?: readonly Limit<string>[]
+  /**
+   * What a request costs before it is sent: requests, or units of `limits` by name, such as `{ tokens: 800 }`.
+   *
+   * Of limits of the units `tokens`, `input-tokens` and `output-tokens` that it does not name: a quarter of the bytes of a JSON body,
+   * and the `max_tokens` in it.
+   * @default 1 request
+   */
+  readonly cost?: number | Units | ((request: OutboundRequest) => number | Units)
+  /**
+   * What a response says it has cost, in units of `limits`. It replaces `cost`.
+   *
+   * Called with the JSON of the response, or with that of each event of a stream. The last result counts; undefined: none.
+   * @default tokens, by the `usage` of OpenAI and Anthropic
+   */
+  readonly usage?: (document: unknown) => Units | undefined
   /**
    * What is counted together: an API key, a tenant, or a route.
    *

@@ -56,7 +56,7 @@ export class Progress {
 
   /** What it waits for now; undefined while the store is away. */
   #verdict(): Promise<Verdict | undefined> {
-    return this.#limiter.peek(this.#key).catch(() => undefined)
+    return this.#limiter.peek(this.#key, { cost: this.#turn.cost }).catch(() => undefined)
   }
 
   #retryAfterMs(verdict: Verdict | undefined): number | undefined {
@@ -66,8 +66,9 @@ export class Progress {
 
   #reason(verdict: Verdict | undefined): string {
     if (!verdict) return 'its store'
-    const { block, limits, retryAfterMs = 0 } = verdict
+    const { block, limits, reason, retryAfterMs = 0 } = verdict
     if (block) return block.reason || 'its key is blocked'
+    if (reason === 'impossible') return 'more units than a limit ever admits at once'
     const limit = limits.find((report) => (report.retryAfterMs ?? 0) > 0 && report.retryAfterMs === retryAfterMs)
     return limit ? `the limit ${limit.name}` : 'the requests before it'
   }

@@ -1,22 +1,48 @@
+import type { Units } from '@sluice/core'
 import { durationMs, invalidPolicy, knownOptions } from '@sluice/core/internal'
 import type { OutboundOptions, OutboundRequest } from '../options.js'
+import type { QuotaSource } from '../quota/quota-types.js'
+import { type BodyMeter, Costs } from '../usage/costs.js'
 import type { Turn } from './turn.js'
 import { Turns } from './turns.js'
 
-const KNOWN = ['name', 'store', 'limits', 'key', 'maxWait', 'priority', 'fairBy', 'sharedTurns', 'pace', 'onWait']
+const KNOWN = [
+  'name',
+  'store',
+  'limits',
+  'cost',
+  'usage',
+  'key',
+  'maxWait',
+  'priority',
+  'fairBy',
+  'sharedTurns',
+  'pace',
+  'onWait',
+]
+
+/** The turn of a request, and what its response tells to have cost. */
+export interface MeteredTurn extends Turn {
+  /** Undefined where the body of the response does not matter. */
+  meter(response: QuotaSource): BodyMeter | undefined
+}
 
 /** Waits for the turn of its request, in each attempt. @throws SluiceError `WAIT_EXCEEDED`; the reason of the signal */
-export type NextTurn = () => Promise<Turn>
+export type NextTurn = () => Promise<MeteredTurn>
+
+export interface TurnSource {
+  /** Whether the body of a request matters. */
+  readonly readsBodies: boolean
+  /** @throws SluiceError `INVALID_COST`; errors of functions in the options */
+  of(request: OutboundRequest, signal: AbortSignal | undefined): NextTurn
+}
 
 /**
  * How requests get their turns by these options. `others`: further names of options.
  *
  * @throws SluiceError `INVALID_POLICY`
  */
-export function turnsOf(
-  options: OutboundOptions,
-  others: readonly string[] = [],
-): (request: OutboundRequest, signal: AbortSignal | undefined) => NextTurn {
+export function turnsOf(options: OutboundOptions, others: readonly string[] = []): TurnSource {
   const { name = 'fetch', maxWait = '2m', pace, key, priority = 0, fairBy } = options
   const where = `policy "${name}"`
   knownOptions(where, options, [...KNOWN, ...others])
@@ -24,16 +50,26 @@ export function turnsOf(
   const isEndless = maxWait === Number.POSITIVE_INFINITY
   const maxWaitMs = isEndless ? maxWait : durationMs(where, 'maxWait', maxWait, ', or Infinity')
   const turns = new Turns(options)
-  return (request, signal) => {
-    const { origin } = request.url
-    const keyText = typeof key === 'function' ? key(request) : (key ?? origin)
-    const terms = {
-      origin,
-      maxWaitMs,
-      signal,
-      priority: typeof priority === 'function' ? priority(request) : priority,
-      fairBy: fairBy?.(request),
-    }
-    return () => turns.take(keyText, terms)
+  const costs = new Costs(options)
+  return {
+    readsBodies: costs.readsBodies,
+    of(request, signal) {
+      const { origin } = request.url
+      const keyText = typeof key === 'function' ? key(request) : (key ?? origin)
+      const terms = {
+        origin,
+        maxWaitMs,
+        signal,
+        priority: typeof priority === 'function' ? priority(request) : priority,
+        fairBy: fairBy?.(request),
+        cost: costs.of(request),
+      }
+      return async () => {
+        const turn = await turns.take(keyText, terms)
+        // Without the store, the charge stays.
+        const settle = (actual: Units) => void turn.settle(actual).catch(() => {})
+        return { ...turn, meter: (response) => costs.meter(response, terms.cost, settle) }
+      }
+    },
   }
 }

@@ -90,6 +90,7 @@ export class Turns {
           await this.#answered(sent, quota, isRefusal)
           if (isFirst) release()
         },
+        settle: async (actual) => void (await verdict.settle(actual)),
       }
     } catch (error) {
       release()
@@ -99,12 +100,12 @@ export class Turns {
 
   /** Waits for the limits, and then for a unit that the service has told to be left. */
   async #admission(key: string, options: TurnOptions, learned: Learned, progress: Progress): Promise<Admission> {
-    const { signal, priority } = options
+    const { signal, priority, cost: charged } = options
     let slowed = 0
     for (;;) {
       await this.#room(learned, progress, signal)
       const paced = Math.max(Math.round(1000 * slowedIntervalMs(slowed)), learned.intervalUs)
-      const cost = { ...this.#requests(1), [SENT]: 1, [PACED]: paced }
+      const cost = { ...charged, [SENT]: 1, [PACED]: paced }
       const verdict = await this.#limiter.acquire(key, given({ cost, signal, priority, maxWait: progress.left }))
       slowed = slowedIn(verdict) ?? slowed
       // A block may have begun while it waited for the requests before it.
@@ -172,14 +173,14 @@ export class Turns {
     const now = slowedIn(await this.#limiter.peek(key))
     if (now === undefined || now > slowed + SLOWED_TOLERANCE) return
     const by = slowerBy(now, sentInLastSecond)
-    const cost = { ...this.#requests(0), [SLOWED]: by, [SLOWING]: 1 }
+    const cost = { ...this.#noRequest, [SLOWED]: by, [SLOWING]: 1 }
     if (!(await this.#limiter.consume(key, { cost })).allowed) return
     await this.#hold(key, Math.max(LEAST_HOLD_MS, slowedIntervalMs(now + by)), true)
   }
 
   /** Requests are a unit only where a limit counts them. */
-  #requests(requests: number): Units {
-    return this.#options.limits?.some(({ unit }) => unit === 'requests') ? { requests } : {}
+  get #noRequest(): Units {
+    return this.#options.limits?.some(({ unit }) => unit === 'requests') ? { requests: 0 } : {}
   }
 
   #learnedOf(key: string): Learned {

@@ -13,6 +13,7 @@ export interface DispatchOptions {
   readonly path: string
   readonly method: string
   readonly headers?: DispatchHeaders
+  readonly body?: unknown
 }
 
 /** What controls a request, from undici 7 on. */

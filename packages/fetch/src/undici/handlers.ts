@@ -1,11 +1,37 @@
-import type { OutboundTurn } from '../create-turns.js'
+import type { MeteredOutboundTurn } from '../create-turns.js'
 import type { HeadersLike } from '../quota/headers.js'
+import type { BodyMeter } from '../usage/costs.js'
 import type { Controller, Handler } from './dispatcher.js'
 import type { WaitingController } from './waiting-controller.js'
 
-/** Informational responses precede the one that counts. That of an upgrade is the only one. */
-function isFinal(status: number): boolean {
-  return status >= 200 || status === 101
+/** Takes in the response to a request, on its way to the handler. */
+class Intake {
+  readonly #turn: MeteredOutboundTurn
+  #meter: BodyMeter | undefined
+
+  constructor(turn: MeteredOutboundTurn) {
+    this.#turn = turn
+  }
+
+  begin(status: number, headers: HeadersLike): void {
+    // Informational responses precede the one that counts. That of an upgrade is the only one.
+    if (status < 200 && status !== 101) return
+    void this.#turn.answered({ status, headers })
+    this.#meter = this.#turn.meter({ status, headers })
+  }
+
+  add(chunk: unknown): void {
+    this.#meter?.add(chunk as Uint8Array)
+  }
+
+  end(): void {
+    this.#meter?.end(true)
+  }
+
+  fail(): void {
+    this.#turn.failed()
+    this.#meter?.end(false)
+  }
 }
 
 type Callback = (...args: unknown[]) => unknown
@@ -24,8 +50,9 @@ function passing(handler: Handler, names: readonly string[]): Record<string, Cal
 }
 
 /** The handler of a request that is sent, in the form of the given one, which has begun already. */
-export function handlerFor(handler: Handler, controller: WaitingController, turn: OutboundTurn): Handler {
-  return isOfController(handler) ? withController(handler, controller, turn) : withAbort(handler, controller, turn)
+export function handlerFor(handler: Handler, controller: WaitingController, turn: MeteredOutboundTurn): Handler {
+  const intake = new Intake(turn)
+  return isOfController(handler) ? withController(handler, controller, intake) : withAbort(handler, controller, intake)
 }
 
 /** Whether a handler has the form of undici from 7 on. */
@@ -34,33 +61,37 @@ export function isOfController(handler: Handler): boolean {
 }
 
 /** Up to undici 6: raw headers, and a function that aborts. */
-function withAbort(handler: Handler, controller: WaitingController, turn: OutboundTurn): Handler {
+function withAbort(handler: Handler, controller: WaitingController, intake: Intake): Handler {
   return {
-    ...passing(handler, ['onData', 'onComplete', ...OF_BODIES]),
+    ...passing(handler, OF_BODIES),
     onConnect(abort) {
       controller.sentBy(abortable(abort))
     },
     onUpgrade(status: number, headers: readonly Uint8Array[], ...rest: unknown[]) {
-      void turn.answered({ status, headers: namedHeaders(headers) })
+      intake.begin(status, namedHeaders(headers))
       return pass(handler, 'onUpgrade', status, headers, ...rest)
     },
     onHeaders(status: number, headers: readonly Uint8Array[], ...rest: unknown[]) {
-      if (isFinal(status)) void turn.answered({ status, headers: namedHeaders(headers) })
+      intake.begin(status, namedHeaders(headers))
       return pass(handler, 'onHeaders', status, headers, ...rest)
     },
+    onData(chunk: unknown) {
+      intake.add(chunk)
+      return pass(handler, 'onData', chunk)
+    },
+    onComplete(trailers: unknown) {
+      intake.end()
+      return pass(handler, 'onComplete', trailers)
+    },
     onError(error) {
-      turn.failed()
+      intake.fail()
       pass(handler, 'onError', error)
     },
   }
 }
 
 /** From undici 7 on. The given handler sees one controller. */
-function withController(handler: Handler, controller: WaitingController, turn: OutboundTurn): Handler {
-  const { onResponseData, onResponseEnd } = passing(handler, ['onResponseData', 'onResponseEnd']) as {
-    onResponseData: Callback
-    onResponseEnd: Callback
-  }
+function withController(handler: Handler, controller: WaitingController, intake: Intake): Handler {
   return {
     ...passing(handler, OF_BODIES),
     onRequestStart(sent, context) {
@@ -69,17 +100,23 @@ function withController(handler: Handler, controller: WaitingController, turn: O
       if (context) handler.onRequestStart?.(controller, context)
     },
     onRequestUpgrade(_: Controller, status: number, headers: HeadersLike, ...rest: unknown[]) {
-      void turn.answered({ status, headers })
+      intake.begin(status, headers)
       return pass(handler, 'onRequestUpgrade', controller, status, headers, ...rest)
     },
     onResponseStart(_: Controller, status: number, headers: HeadersLike, ...rest: unknown[]) {
-      if (isFinal(status)) void turn.answered({ status, headers })
+      intake.begin(status, headers)
       return pass(handler, 'onResponseStart', controller, status, headers, ...rest)
     },
-    onResponseData: (_: Controller, ...rest: unknown[]) => onResponseData(controller, ...rest),
-    onResponseEnd: (_: Controller, ...rest: unknown[]) => onResponseEnd(controller, ...rest),
+    onResponseData(_: Controller, chunk: unknown) {
+      intake.add(chunk)
+      return pass(handler, 'onResponseData', controller, chunk)
+    },
+    onResponseEnd(_: Controller, trailers: unknown) {
+      intake.end()
+      return pass(handler, 'onResponseEnd', controller, trailers)
+    },
     onResponseError(_, error) {
-      turn.failed()
+      intake.fail()
       pass(handler, 'onResponseError', controller, error)
     },
   }

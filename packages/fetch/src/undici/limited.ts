@@ -1,6 +1,7 @@
 import { SluiceError } from '@sluice/core'
-import { createTurns, type OutboundTurn, type OutboundTurns } from '../create-turns.js'
+import { type MeteredOutboundTurn, meteredTurns } from '../create-turns.js'
 import type { OutboundOptions, OutboundRequest } from '../options.js'
+import { textOf } from '../usage/text-of.js'
 import type { Dispatch, DispatchHeaders, DispatchOptions, Handler } from './dispatcher.js'
 import { handlerFor, isOfController } from './handlers.js'
 import { WaitingController } from './waiting-controller.js'
@@ -20,7 +21,7 @@ export type LimitedInterceptor = <Method extends (options: never, handler: never
  * @example const agent = new Agent().compose(limited({ limits: [perSecond(10)] }))
  */
 export function limited(options: OutboundOptions = {}): LimitedInterceptor {
-  const turns = createTurns(options)
+  const turns = meteredTurns(options)
   const interceptor = (dispatch: Dispatch): Dispatch =>
     // undici asks for a function of two parameters.
     function limitedDispatch(request, handler) {
@@ -43,9 +44,9 @@ async function send(
   request: DispatchOptions,
   handler: Handler,
   controller: WaitingController,
-  turns: OutboundTurns,
+  turns: ReturnType<typeof meteredTurns>,
 ): Promise<void> {
-  let turn: OutboundTurn | undefined
+  let turn: MeteredOutboundTurn | undefined
   try {
     turn = await turns.take(requestOf(request), controller.signal)
     dispatch(request, handlerFor(handler, controller, turn))
@@ -68,11 +69,14 @@ function understood(error: Error): Error {
   return new SluiceError('INVALID_POLICY', message, { cause: error })
 }
 
-function requestOf({ origin = '', path, method, headers }: DispatchOptions): OutboundRequest {
+function requestOf({ origin = '', path, method, headers, body }: DispatchOptions): OutboundRequest {
   let read: Headers | undefined
   return {
     url: new URL(path, origin),
     method: method.toUpperCase(),
+    get body() {
+      return textOf(body)
+    },
     // Most requests are counted by their origin alone.
     get headers() {
       read ??= headersOf(headers)
