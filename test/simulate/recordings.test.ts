@@ -127,6 +127,20 @@ test('records of a server, replayed by the document that decided, give the same 
   expect(requests.some(({ line }) => line.path === '/watched' && line.reported === 'limited')).toBe(true)
 })
 
+test('a simulation of records predicts what report mode reported, request by request', async () => {
+  const file = join(folder(), 'requests.log')
+  const watched = { match: { paths: ['/**'] }, limits: [{ limit: 7, window: '2s' }] }
+  const origin = await serve({ version: 1, policies: { watched: { ...watched, enforce: { mode: 'report' } } } })
+  const recording = recordTo(file)
+  await visit(origin, 30)
+  await recording.stop()
+  const reported = readFileSync(file, 'utf8').match(/"reported":"limited"/g)?.length
+  expect(reported).toBeGreaterThan(0)
+  const report = await simulate({ logs: [file], document: { version: 1, policies: { watched } } })
+  // An enforced limit refuses what report mode reported: neither counts a refused request.
+  expect(report.policies[0]?.requests.refused).toMatchObject({ min: reported, max: reported })
+})
+
 test('a recording is for its owner alone, and has no identity in clear', async () => {
   const file = join(folder(), 'requests.log')
   const origin = await serve(DOCUMENT)
