@@ -142,7 +142,7 @@ ${admitted.length === 0 ? markup`<p>There is nothing to show.</p>` : timelinePlo
 
 function refusedSection(refused: SimulationReport['refused']): Markup {
   return markup`<section aria-labelledby="refused"><h2 id="refused">Clients that would be refused</h2>
-${refused.length === 0 ? markup`<p>Nobody would be refused.</p>` : clientsTable('refused-clients', 'Clients with the most refusals', refused)}</section>
+${refused.length === 0 ? markup`<p>No client would be refused.</p>` : clientsTable('refused-clients', 'Clients with the most refusals', refused)}</section>
 `
 }
 

@@ -16,7 +16,7 @@ export function policySection(policy: PolicyReport, i: number, whose: string): M
   const { name, mode, requests, clients, limits, bans, waits } = policy
   const id = `policy-${i + 1}`
   return markup`<section aria-labelledby="${id}"><h2 id="${id}">Policy ${name}</h2>
-${mode === 'report' ? markup`<p>The policy is in report mode: it refuses nobody, and the figures are those of its enforcement.</p>` : ''}
+${mode === 'report' ? markup`<p>The policy is in report mode: it refuses no request, and the figures are those of its enforcement.</p>` : ''}
 ${figures([
   ...countsEntries(requests),
   ['Clients', grouped(clients.seen)],
