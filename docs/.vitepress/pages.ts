@@ -95,6 +95,8 @@ export const GUIDES = [
     text: 'Policies',
     items: [
       page('Policies as data', '/policies'),
+      page('Overrides', '/policy-overrides'),
+      page('Changing policies', '/policy-changes'),
       page('Policies in PostgreSQL', '/policies-in-postgres'),
       page('Gateways and other languages', '/gateways'),
       page('Replay a log', '/simulate'),

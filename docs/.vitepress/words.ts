@@ -75,6 +75,8 @@ export const WORDS: Readonly<Record<string, string>> = {
   'calling-other-services': 'outgoing calls bottleneck p-throttle retry-after openai github api client fetch',
   'without-http#nextjs-remix-sveltekit': 'next.js nextjs server action',
   'module-systems': 'typescript tsconfig commonjs esm require import bundler deno bun',
+  'policy-overrides': 'override exception for one customer raise limit',
+  'policy-changes': 'reload hot reload rollback versions carry',
   simulate: 'replay access log what if try limits who would be refused',
   gateways: 'auth_request caddy traefik haproxy envoy sidecar python go other languages',
 }

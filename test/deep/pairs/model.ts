@@ -263,7 +263,7 @@ export class Model {
   /** What a peek reports. `isAllowed`: what it said, where either is right. */
   peek(request: Request, isAllowed: boolean, p = 0): Expected {
     const { allow: _allow, deny: _deny, ...policy } = this.#policy(p)
-    // Methods of a limiter of documents know no lists: docs/policies.md, Look at a client.
+    // Methods of a limiter of documents know no lists: docs/policy-overrides.md, Look at a client.
     const expected = this.expect(request, p, this.#case.way === 'document' ? policy : this.#policy(p))
     if (expected.delayMs === undefined) return expected
     const needs = this.#needs(this.#policy(p), p, request)
