@@ -260,13 +260,13 @@ describe.each(Object.keys(STORES))('%s, near a limit', (name) => {
     expect(first).toMatchObject({
       processes: 1,
       entries: [
-        { client: { value: 'eve' }, policy: 'mail', limit: 'mail', used: 1, remaining: 0 },
-        { client: { value: 'ann' }, used: 0.8, remaining: 2 },
+        { client: { value: 'ann' }, policy: 'mail', limit: 'mail', used: 0.8, remaining: 2 },
+        { client: { value: 'eve' }, used: 1, remaining: 0 },
       ],
     })
     await mail.reset('ann')
     await mail.consume('ann')
-    await store.forget?.({ [first.entries[0].client.kind]: 'eve' })
+    await store.forget?.({ [first.entries[1].client.kind]: 'eve' })
     expect((await read()).entries).toEqual([])
   })
 

@@ -104,6 +104,8 @@ export interface IdentityAnswer {
   readonly limits: readonly LimitsLeft[]
   readonly blocks: readonly BlockEntry[]
   readonly lists: readonly string[]
+  /** Absent where they are not known. */
+  readonly overrides?: readonly (SavedOverride & { readonly limiter: string })[]
   readonly stored?: Readonly<Record<string, unknown>>
 }
 

@@ -5,7 +5,7 @@ import { useListEffects, useListText, useShell } from '../context.js'
 import { isByLimit, stillRefusing } from '../pages/verdict.js'
 import { Text, Time, valueText, WhoText } from '../parts/basics.js'
 import { ActionDialog, Choice, TextField } from '../parts/dialog.js'
-import { counted } from '../parts/format.js'
+import { changedText, counted } from '../parts/format.js'
 import { KindField } from '../parts/kinds.js'
 import { type KnownWhy, Stays } from './stays.js'
 
@@ -75,7 +75,7 @@ export function BlockDialog({ identity }: { identity?: Identity }) {
   )
 }
 
-export function UnblockDialog({ block }: { block: Block }) {
+export function UnblockDialog({ block }: { block: Pick<Block, 'kind' | 'value' | 'policy' | 'ban'> }) {
   return (
     <ActionDialog
       title={block.ban ? 'End this ban' : 'End this block'}
@@ -116,6 +116,10 @@ export function LetInDialog({ identity, known, isCounted, request }: LetInProps)
             ))}
             {isCounted && <li>forgets what it has used of every limit that its page shows.</li>}
           </ul>
+          <p>
+            It is then admitted until it has used a limit up again. To let it in for longer, raise its limit until a
+            date, or add it to a list that allows.
+          </p>
           <p>Other processes may refuse for another second. Afterwards, it is checked again.</p>
           <Stays
             of={known}
@@ -129,10 +133,10 @@ export function LetInDialog({ identity, known, isCounted, request }: LetInProps)
           const { policy } = block
           await ask('/api/unblock', { identity: countedOf(block), ...(policy !== undefined && { policy }) })
         }
-        if (isCounted) await ask('/api/reset', { identity })
+        if (isCounted) await ask('/api/reset', { identity, letIn: true })
         const refusing = stillRefusing(await ask<WhyAnswer>('/api/why', { identity, ...request }))
         return refusing === ''
-          ? `${textOf(identity)} is let in.`
+          ? `${textOf(identity)} is let in, until it has used a limit up again.`
           : `${textOf(identity)} is still refused, by ${refusing}. Its page has the links.`
       }}
     />
@@ -300,19 +304,33 @@ export function UnlistDialog({ entry, list }: { entry: Pick<ListEntry, 'kind' | 
   )
 }
 
-export function EndOverrideDialog({ limiter, override }: { limiter: string; override: SavedOverride }) {
+interface EndOverrideProps {
+  readonly limiter: string
+  readonly override: Pick<SavedOverride, 'policy' | 'kind' | 'value' | 'limits'> & { readonly version?: number }
+  /** Whether the value is as limits count it, such as the hash of a header. */
+  readonly isCounted?: boolean
+}
+
+export function EndOverrideDialog({ limiter, override, isCounted }: EndOverrideProps) {
   return (
     <ActionDialog
       title="End this override"
       what={
         <p>
-          <WhoText {...override} /> has the limits of <Text>{override.policy}</Text> again that others have.
+          <WhoText {...override} /> has the limits of <Text>{override.policy}</Text> again that others have, in place of{' '}
+          {override.limits.map(changedText).join('; ')}.
         </p>
       }
       submit="End override"
       run={async () => {
         const { kind, value, policy, version } = override
-        await ask('/api/override/remove', { limiter, policy, identity: { kind, value }, expected: version })
+        const identity = { kind, value, ...(isCounted && { counted: true }) }
+        await ask('/api/override/remove', {
+          limiter,
+          policy,
+          identity,
+          ...(version !== undefined && { expected: version }),
+        })
         return `The override of ${kind} ${value} is ended.`
       }}
     />

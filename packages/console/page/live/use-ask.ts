@@ -18,10 +18,31 @@ export function useAway(listener: () => void): void {
 }
 
 const OUTAGE = 503
+/** A store that did not answer in time is asked once more before that is told, after as long, in ms. */
+const AGAIN_MS = 700
 
 /** Has every part of the page ask again: something was changed. */
 export function tellChanged(): void {
   dispatchEvent(new Event(CHANGED))
+}
+
+/** A number that grows every `everyMs` while the page is seen, and after each change. */
+export function useAsked(everyMs: number | undefined): number {
+  return useAsks(everyMs)[0]
+}
+
+function useAsks(everyMs: number | undefined): [number, () => void] {
+  const [asks, setAsks] = useState(0)
+  const reload = useCallback(() => setAsks((count) => count + 1), [])
+  useEffect(() => {
+    addEventListener(CHANGED, reload)
+    const timer = everyMs === undefined ? undefined : setInterval(() => document.hidden || reload(), everyMs)
+    return () => {
+      removeEventListener(CHANGED, reload)
+      clearInterval(timer)
+    }
+  }, [everyMs, reload])
+  return [asks, reload]
 }
 
 export interface Asked<Answer> {
@@ -46,38 +67,40 @@ export function useAsk<Answer>(path: string | undefined, body?: object, everyMs?
   const [state, setState] = useState<State<Answer>>({ of, ...EMPTY })
   const bodyNow = useRef(body)
   bodyNow.current = body
-  const [asks, setAsks] = useState(0)
-  const reload = useCallback(() => setAsks((count) => count + 1), [])
+  const [asks, reload] = useAsks(everyMs)
 
   // `of` is the body, and each of `asks` is one more request.
   useEffect(() => {
     if (path === undefined) return
     const ending = new AbortController()
-    ask<Answer>(path, bodyNow.current, ending.signal).then(
-      (answer) => setState({ of, answer, answeredAt: Date.now(), error: undefined, failedAt: undefined }),
-      (error: unknown) => {
-        if (ending.signal.aborted) return
-        if (error instanceof Refused && error.status === OUTAGE) tellAway()
-        setState((before) => ({
-          of,
-          answer: before.of === of ? before.answer : undefined,
-          answeredAt: before.of === of ? before.answeredAt : undefined,
-          error: error instanceof Refused ? error : new Refused(0, 'This page failed; reload it.'),
-          failedAt: before.of === of ? (before.failedAt ?? Date.now()) : Date.now(),
-        }))
-      },
-    )
-    return () => ending.abort()
-  }, [path, of, asks])
-
-  useEffect(() => {
-    addEventListener(CHANGED, reload)
-    const timer = everyMs === undefined ? undefined : setInterval(() => document.hidden || reload(), everyMs)
-    return () => {
-      removeEventListener(CHANGED, reload)
-      clearInterval(timer)
+    let again: ReturnType<typeof setTimeout> | undefined
+    const look = () => {
+      ask<Answer>(path, bodyNow.current, ending.signal).then(
+        (answer) => setState({ of, answer, answeredAt: Date.now(), error: undefined, failedAt: undefined }),
+        (error: unknown) => {
+          if (ending.signal.aborted) return
+          const isOutage = error instanceof Refused && error.status === OUTAGE
+          if (isOutage) tellAway()
+          if (isOutage && again === undefined) {
+            again = setTimeout(look, AGAIN_MS)
+            return
+          }
+          setState((before) => ({
+            of,
+            answer: before.of === of ? before.answer : undefined,
+            answeredAt: before.of === of ? before.answeredAt : undefined,
+            error: error instanceof Refused ? error : new Refused(0, 'This page failed; reload it.'),
+            failedAt: before.of === of ? (before.failedAt ?? Date.now()) : Date.now(),
+          }))
+        },
+      )
     }
-  }, [everyMs, reload])
+    look()
+    return () => {
+      ending.abort()
+      clearTimeout(again)
+    }
+  }, [path, of, asks])
 
   return state.of === of ? { ...state, reload } : { ...EMPTY, reload }
 }

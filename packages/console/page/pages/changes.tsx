@@ -1,31 +1,45 @@
-import { useMemo } from 'preact/hooks'
-import type { HistoryAnswer } from '../../src/figures/answers.js'
-import type { Change } from '../answers.js'
+import type { ComponentChildren } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { EndOverrideDialog, UnblockDialog, UnlistDialog } from '../actions/actions.js'
+import type { Change, Version } from '../answers.js'
+import { ask } from '../api.js'
 import { useShell } from '../context.js'
-import { useAsk, usePages } from '../live/use-ask.js'
+import { useAsked, usePages } from '../live/use-ask.js'
 import { Chip, Failure, Notice, PageHead, Section, Text, Time, Who } from '../parts/basics.js'
-import { share } from '../parts/format.js'
+import { Difference, differenceOf } from '../parts/difference.js'
+import { limitText } from '../parts/format.js'
 import { More, Table } from '../parts/table.js'
+import { type DocumentChange, Effects } from './effect.js'
 import { PastCurves } from './overview.js'
-import { Versions } from './versions.js'
+import { RollbackDialog, Versions, type VersionsAnswer } from './versions.js'
 
 const MINUTE_MS = 60_000
-/** The span before and after a change that is compared. */
-const BESIDE_MIN = 10
+const EVERY_MS = 30_000
+/** Changes of documents that are compared with the time before. */
+const MAX_COMPARED = 4
+
+/** Actions as the operator reads them. */
+const ACTIONS: Readonly<Record<string, string>> = {
+  apply: 'new version',
+  rollback: 'rolled back',
+  'let-in': 'let in',
+  block: 'blocked',
+  unblock: 'block ended',
+  'list-add': 'added to a list',
+  'list-remove': 'removed from a list',
+  override: 'limit changed until a date',
+  'override-remove': 'override ended',
+  reset: 'reset',
+  forget: 'forgotten',
+}
 
 export function Changes() {
   const { has, about, policies } = useShell()
   const found = usePages<Change>(has('/api/changes') && about.features.changes ? '/api/changes' : undefined, {
     max: 50,
   })
-  const to = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS
-  const hasHistory = has('/api/figures/history')
-  const history = useAsk<HistoryAnswer>(
-    hasHistory ? '/api/figures/history' : undefined,
-    { from: to - 1440 * MINUTE_MS, to, step: 'minute' },
-    MINUTE_MS / 2,
-  )
-  const effects = useMemo(() => history.answer && effectsOf(history.answer), [history.answer])
+  const limiters = policies?.documents.map(({ limiter }) => limiter) ?? []
+  const documents = useDocuments(has('/api/versions') ? limiters : [])
   if (!about.features.changes) {
     return (
       <>
@@ -38,43 +52,81 @@ export function Changes() {
     <>
       <PageHead
         title="Changes"
-        about="Who changed what, and the refusals before and after: a change that does harm shows as a step in the curve."
+        about="Who changed what, and whether it did harm: the refusals of a policy before and after its document changed."
       />
-      {hasHistory ? (
+      {has('/api/figures/history') ? (
         <Section title="Refusals in the last hour">
           <PastCurves range={{ step: 'minute', ms: 60 * MINUTE_MS }} />
         </Section>
       ) : (
         <Notice>This console is of a version without figures: refusals before and after a change are not known.</Notice>
       )}
-      <Section
-        title="Log"
-        aside={effects && <span class="muted">refused: share of decisions in {BESIDE_MIN} minutes before → after</span>}
-      >
+      <Section title="Log">
         <Failure of={found} />
         <ChangeTable
           changes={found.entries ?? (found.error ? [] : undefined)}
           isKnown={!found.error}
-          effects={effects}
+          documents={documents}
         />
         <More next={found.next} />
       </Section>
-      {has('/api/versions') && policies && policies.documents.length > 0 && (
+      {has('/api/versions') && limiters.length > 0 && (
         <Section title="Versions of documents" aside={<span class="muted">the last twenty</span>}>
-          <Versions limiters={policies.documents.map(({ limiter }) => limiter)} />
+          <Versions limiters={limiters} />
         </Section>
       )}
     </>
   )
 }
 
+type KnownVersion = Version & DocumentChange
+
+/** The versions of all documents that have any, each with the time between the ones beside it. */
+function useDocuments(limiters: readonly string[]): readonly KnownVersion[] {
+  const names = JSON.stringify(limiters)
+  const [known, setKnown] = useState<readonly KnownVersion[]>([])
+  const asks = useAsked(EVERY_MS)
+  // Each of `asks` is one more request.
+  useEffect(() => {
+    let isOver = false
+    const all = (JSON.parse(names) as string[]).map(async (limiter): Promise<KnownVersion[]> => {
+      const { versions } = await ask<VersionsAnswer>('/api/versions', { limiter }).catch(() => ({ versions: [] }))
+      return versions.map((version, i) => ({
+        ...version,
+        limiter,
+        differences: version.differences,
+        since: versions[i + 1]?.at ?? 0,
+        until: versions[i - 1]?.at ?? Number.MAX_SAFE_INTEGER,
+      }))
+    })
+    void Promise.all(all).then((versions) => isOver || setKnown(versions.flat()))
+    return () => {
+      isOver = true
+    }
+  }, [names, asks])
+  return known
+}
+
+/** The version that a change has saved. Its entry names the document, and a console the limiter: the time tells which one it is. */
+function versionOf({ at, after }: Change, documents: readonly KnownVersion[]): KnownVersion | undefined {
+  const { version } = (after ?? {}) as { readonly version?: number }
+  return documents.find((each) => each.version === version && Math.abs(each.at - at) < MINUTE_MS)
+}
+
 interface ChangeTableProps {
   readonly changes: readonly Change[] | undefined
   readonly isKnown: boolean
-  readonly effects: ((at: number) => Effect) | undefined
+  readonly documents: readonly KnownVersion[]
 }
 
-function ChangeTable({ changes, isKnown, effects }: ChangeTableProps) {
+function ChangeTable({ changes, isKnown, documents }: ChangeTableProps) {
+  const { mayAct, open } = useShell()
+  const undo = useUndo(documents)
+  // Before the first version, there is nothing to compare with.
+  const later = (changes ?? [])
+    .flatMap((change) => versionOf(change, documents) ?? [])
+    .filter(({ version }) => version > 1)
+  const compared = later.slice(0, MAX_COMPARED)
   return (
     <Table
       name="Changes"
@@ -83,9 +135,8 @@ function ChangeTable({ changes, isKnown, effects }: ChangeTableProps) {
       keyOf={({ number }) => number}
       columns={[
         { title: 'When', show: ({ at }) => <Time at={at} /> },
-        { title: 'By', show: ({ by }) => (by === '' ? <span class="muted">unknown</span> : <Text>{by}</Text>) },
+        { title: 'By', show: ({ by }) => (by === '' ? <span class="muted short">unknown</span> : <Text>{by}</Text>) },
         { title: 'Action', show: (change) => <Action of={change} /> },
-        { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text> },
         {
           title: 'Client',
           show: ({ kind, value, isErased }) =>
@@ -95,61 +146,103 @@ function ChangeTable({ changes, isKnown, effects }: ChangeTableProps) {
               kind !== undefined && value !== undefined && <Who {...{ kind, value }} />
             ),
         },
-        effects && { title: 'Refused', isNumber: true, show: ({ at }) => <Beside {...effects(at)} /> },
-        { title: 'Details', show: (change) => <Details of={change} /> },
+        { title: 'Reason', show: ({ before, after }) => <Text>{reasonIn(after) ?? reasonIn(before)}</Text> },
+        {
+          title: 'What changed',
+          show: (change) => {
+            const version = versionOf(change, documents)
+            return (
+              <div class="what-changed">
+                <Details of={change} version={version} />
+                {version && compared.includes(version) && <Effects of={version} />}
+              </div>
+            )
+          },
+        },
+        mayAct && {
+          title: 'Undo',
+          isHidden: true,
+          show: (change) => {
+            const dialog = undo(change)
+            return (
+              dialog && (
+                <button type="button" class="quiet" onClick={() => open(dialog)}>
+                  Undo
+                </button>
+              )
+            )
+          },
+        },
       ]}
     />
   )
 }
 
-function Action({ of: { action, state } }: { of: Change }) {
+const reasonIn = (state: unknown): string | undefined => (state as { readonly reason?: string } | undefined)?.reason
+
+function Action({ of: { action, policy, state } }: { of: Change }) {
   return (
     <>
-      <Text>{action}</Text>{' '}
+      <Text>{Object.hasOwn(ACTIONS, action) ? ACTIONS[action] : action}</Text>{' '}
+      {policy !== undefined && (
+        <span class="muted">
+          of <Text>{policy}</Text>{' '}
+        </span>
+      )}
       {state !== 'done' && <Chip tone="warn">{state === 'failed' ? 'failed' : 'not known whether it was made'}</Chip>}
     </>
   )
 }
 
-function Details({ of: { before, after } }: { of: Change }) {
-  if (before === undefined && after === undefined) return null
-  return (
-    <details>
-      <summary>before and after</summary>
-      {before !== undefined && <pre>before {JSON.stringify(before, null, 1)}</pre>}
-      {after !== undefined && <pre>after {JSON.stringify(after, null, 1)}</pre>}
-    </details>
-  )
+function Details({ of, version }: { of: Change; version: KnownVersion | undefined }) {
+  const { policies } = useShell()
+  const { action, policy, before, after } = of
+  const limits = policies?.documents.flatMap((each) => each.policies).find(({ name }) => name === policy)?.limits ?? []
+  const lines = [
+    ...differenceOf(before, after),
+    ...(action === 'override' && limits.length > 0 ? [`others have ${limits.map(limitText).join('; ')}`] : []),
+    ...versionsText(of),
+  ]
+  return <Difference lines={[...lines, ...(version?.differences ?? [])]} />
 }
 
-interface Effect {
-  /** The share of decisions that were refusals; undefined without decisions. */
-  readonly before: number | undefined
-  readonly after: number | undefined
+/** Of a document: its versions before and after. */
+function versionsText({ before, after }: Change): string[] {
+  const [was, is] = [before, after] as ({ document?: string; version?: number } | undefined)[]
+  return is?.document === undefined ? [] : [`version ${was?.version} → ${is.version}`]
 }
 
-function effectsOf({ at, decisions, refused }: HistoryAnswer): (change: number) => Effect {
-  const shareIn = (from: number, to: number) => {
-    let [all, of] = [0, 0]
-    for (const [i, start] of at.entries()) {
-      if (start < from || start >= to) continue
-      all += decisions[i] ?? 0
-      of += refused[i] ?? 0
-    }
-    return all === 0 ? undefined : of / all
-  }
+interface Undoable {
+  readonly list?: string
+  readonly version?: number
+  readonly until?: number
+  readonly expiresAt?: number
+  readonly limits?: readonly Readonly<Record<string, unknown>>[]
+}
+
+/** The dialog that takes a change back. Undefined for one that cannot be, or has ended. */
+function useUndo(documents: readonly KnownVersion[]): (change: Change) => ComponentChildren {
+  const { policies, has } = useShell()
   return (change) => {
-    const minute = Math.floor(change / MINUTE_MS) * MINUTE_MS
-    // The minute of the change belongs to neither.
-    return {
-      before: shareIn(minute - BESIDE_MIN * MINUTE_MS, minute),
-      after: shareIn(minute + MINUTE_MS, minute + (BESIDE_MIN + 1) * MINUTE_MS),
-    }
+    const { action, policy, kind, value, state } = change
+    const [was, is] = [change.before, change.after] as (Undoable | undefined)[]
+    if (state !== 'done' || (is?.until ?? is?.expiresAt ?? Number.POSITIVE_INFINITY) < Date.now()) return undefined
+    const version = versionOf(change, documents)
+    if (version && was?.version && has('/api/rollback'))
+      return <RollbackDialog limiter={version.limiter} version={was.version} />
+    if (kind === undefined || value === undefined) return undefined
+    if (action === 'block') return <UnblockDialog block={{ kind, value, ...(policy !== undefined && { policy }) }} />
+    if (action === 'list-add' && is?.list !== undefined) return <UnlistDialog list={is.list} entry={{ kind, value }} />
+    const limiter = policies?.documents.find((each) =>
+      each.policies.some(({ name }) => name.split('.', 1)[0] === policy),
+    )
+    if (action !== 'override' || policy === undefined || !limiter) return undefined
+    return (
+      <EndOverrideDialog
+        limiter={limiter.limiter}
+        override={{ policy, kind, value, limits: is?.limits ?? [] }}
+        isCounted
+      />
+    )
   }
-}
-
-function Beside({ before, after }: Effect) {
-  const text = (part: number | undefined) => (part === undefined ? '–' : share(part))
-  const isWorse = before !== undefined && after !== undefined && after > before + 0.05
-  return <span class={isWorse ? 'worse' : undefined}>{`${text(before)} → ${text(after)}`}</span>
 }

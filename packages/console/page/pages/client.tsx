@@ -10,6 +10,7 @@ import { BlockTable } from '../parts/blocks.js'
 import { ClientSearch } from '../parts/client-search.js'
 import { TextField } from '../parts/dialog.js'
 import { counted, duration, limitText, whole } from '../parts/format.js'
+import { OverrideTable } from '../parts/overrides.js'
 import { RefusalLine } from '../parts/refusal-line.js'
 import { NotRecorded, RefusalTable } from '../parts/refusals.js'
 import { Table } from '../parts/table.js'
@@ -45,6 +46,11 @@ function Found({ identity }: { identity: Identity }) {
       <Failure of={why.error ? why : state} />
       {known && answer && <Verdict {...{ ...known, answer, request, setRequest }} isOld={why.error !== undefined} />}
       <LimitSection {...{ answer, request, setRequest }} hasFailed={state.error !== undefined} />
+      {answer?.overrides && answer.overrides.length > 0 && (
+        <Section title="Limits of its own">
+          <OverrideTable name="Limits of its own" overrides={answer.overrides} isOfOne />
+        </Section>
+      )}
       {answer && answer.blocks.length > 0 && (
         <Section title="Blocks and bans">
           <BlockTable name="Blocks and bans" blocks={answer.blocks} isOfOne />

@@ -26,7 +26,9 @@ export function Lists({ query }: { query: Query }) {
       </PageHead>
       {list === undefined ? (
         <Notice>
-          This console knows no list: its store uses none, and its option <code>lists</code> names none.
+          This console knows no list. Name one of the store in the option <code>lists</code> of <code>consoleFor</code>,
+          such as <code>lists: ['vip']</code>. A policy that uses it has <code>allow: store.list('vip')</code> in code,
+          or <code>allowLists</code> in a document.
         </Notice>
       ) : (
         <>

@@ -17,7 +17,7 @@ export function Near() {
     <>
       <PageHead
         title="Near a limit"
-        about="Clients that have used 80 % of a limit or more, when a process saw them last."
+        about="Clients that have used 80 % of a limit or more, when a process saw them last. Those that have used all of it stand last."
       />
       <Failure of={found} />
       {answer?.processes === 0 && !about.features.traffic && (
@@ -36,8 +36,14 @@ export function Near() {
             { title: 'Client', show: ({ client }) => <Who {...client} /> },
             { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text> },
             { title: 'Limit', show: ({ limit }) => <Text>{limit}</Text> },
-            { title: 'Used', isNumber: true, show: ({ used }) => share(used) },
-            { title: 'Use', show: ({ used }) => <Bar share={used} /> },
+            {
+              title: 'Used',
+              show: ({ used }) => (
+                <span class="used">
+                  <Bar share={used} /> {share(used)}
+                </span>
+              ),
+            },
             { title: 'Left', isNumber: true, show: ({ remaining }) => whole(remaining) },
             { title: 'Seen', show: ({ at }) => <Time at={at} /> },
           ]}

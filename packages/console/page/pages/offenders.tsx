@@ -17,15 +17,17 @@ const SPANS = [
 ] as const
 
 export function Offenders() {
-  const { policies } = useShell()
-  const { latest } = useFigures()
+  const { policies, has } = useShell()
+  const { latest, isAbsent, problem } = useFigures()
   const names = namesOf(policies, latest?.sum.rows.map(({ policy }) => policy) ?? [])
   const [chosen, setChosen] = useState<string>()
   const [span, setSpan] = useState('1h')
   const policy = chosen ?? names[0]
   const off = latest && !latest.offenders.counted ? latest.offenders.hint : undefined
+  // The figures say whether they are counted.
+  const isWaiting = has('/api/figures') && !isAbsent && !problem && !latest
   const found = useAsk<OffendersAnswer>(
-    policy === undefined || off !== undefined ? undefined : '/api/offenders',
+    policy === undefined || off !== undefined || isWaiting ? undefined : '/api/offenders',
     { policy, in: span, top: 100 },
     10_000,
   )

@@ -1,11 +1,11 @@
 import type { UsedRow } from '../../src/figures/answers.js'
-import { EndOverrideDialog } from '../actions/actions.js'
 import type { Limit, PoliciesAnswer, PolicyDocument, SavedOverride } from '../answers.js'
 import { useShell } from '../context.js'
 import { useFigures } from '../live/figures.js'
 import { useAsk, usePages } from '../live/use-ask.js'
-import { Failure, Notice, PageHead, Section, Text, Time, Who } from '../parts/basics.js'
+import { Failure, Notice, PageHead, Section, Text } from '../parts/basics.js'
 import { limitText, share, whole } from '../parts/format.js'
+import { OverrideTable } from '../parts/overrides.js'
 import { More, Table } from '../parts/table.js'
 import type { Query } from '../router.js'
 import { Bar } from './client.js'
@@ -175,7 +175,6 @@ function Document({ document, used, query }: DocumentProps) {
 }
 
 function Overrides({ limiter }: { limiter: string }) {
-  const { mayAct, open } = useShell()
   const overrides = usePages<SavedOverride>('/api/overrides', { limiter })
   // Documents in files and code have none.
   if (overrides.error?.status === 501) return <p class="muted below">{overrides.error.message}</p>
@@ -187,43 +186,13 @@ function Overrides({ limiter }: { limiter: string }) {
     <>
       <h3>Overrides until a date</h3>
       <Failure of={overrides} />
-      <Table
+      <OverrideTable
         name={`Overrides of ${limiter}`}
-        rows={overrides.entries ?? (overrides.error ? [] : undefined)}
-        empty="They are not known."
-        keyOf={({ policy, kind, value }) => `${policy} ${kind}=${value}`}
-        columns={[
-          { title: 'Client', show: (override) => <Who {...override} /> },
-          { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text> },
-          { title: 'Limits', show: ({ limits }) => limits.map(changedText).join('; ') },
-          {
-            title: 'Until',
-            isNumber: true,
-            show: ({ until }) => (until === undefined ? 'it is ended' : <Time at={until} />),
-          },
-          { title: 'By', show: ({ by }) => <Text>{by}</Text> },
-          { title: 'Reason', show: ({ reason }) => <Text>{reason}</Text> },
-          mayAct && {
-            title: 'Action',
-            isHidden: true,
-            show: (override) => (
-              <button
-                type="button"
-                class="quiet"
-                onClick={() => open(<EndOverrideDialog {...{ limiter, override }} />)}
-              >
-                End
-              </button>
-            ),
-          },
-        ]}
+        overrides={
+          overrides.entries?.map((override) => ({ ...override, limiter })) ?? (overrides.error ? [] : undefined)
+        }
       />
       <More next={overrides.next} />
     </>
   )
 }
-
-const changedText = (limit: Readonly<Record<string, unknown>>) =>
-  Object.entries(limit)
-    .map(([field, value]) => (field === 'name' ? `${value}:` : `${field} ${JSON.stringify(value)}`))
-    .join(' ')

@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { Identity, IdentityAnswer, LimitsLeft, WhyAnswer } from '../answers.js'
-import { useShell } from '../context.js'
+import { useListEffects, useShell } from '../context.js'
 import { Notice, Text, Time, Who } from '../parts/basics.js'
 import { TextField } from '../parts/dialog.js'
 import { limitText, whole } from '../parts/format.js'
@@ -30,6 +30,8 @@ interface VerdictProps {
 /** The answer to the question that brought the operator here. */
 export function Verdict({ why, at, isOld, answer, request, setRequest }: VerdictProps) {
   const { now, reported, unknown } = why
+  const isNetwork = why.identity.kind === 'ip' && unknown.some(({ needs }) => needs?.includes('ip'))
+  const isOpen = unknown.length > 0 && !isNetwork
   return (
     <div class={isOld ? 'verdict old' : 'verdict'}>
       {isOld && (
@@ -53,8 +55,14 @@ export function Verdict({ why, at, isOld, answer, request, setRequest }: Verdict
           </ul>
         </Notice>
       )}
-      {unknown.length > 0 && <NotKnown {...{ unknown, request, setRequest }} isRefused={now.length > 0} />}
-      {now.length === 0 && unknown.length === 0 && <Admitted isKnown={isKnown(why, answer)} maxBody={why.maxBody} />}
+      {isNetwork && <OfNetwork {...{ why, at }} lists={answer.lists} />}
+      {isOpen && now.length === 0 && <AdmittedSoFar why={why} answer={answer} />}
+      {isOpen && (
+        <NotKnown {...{ unknown, request, setRequest }} isOfOthers={now.length > 0 || admitting(answer).length > 0} />
+      )}
+      {now.length === 0 && unknown.length === 0 && (
+        <Admitted isKnown={isKnown(why, answer)} maxBody={why.maxBody} answer={answer} />
+      )}
     </div>
   )
 }
@@ -65,14 +73,95 @@ function isKnown({ blocks, refusals, reported }: WhyAnswer, { limits, lists }: I
   return [blocks, refusals, reported, lists].some((all) => all.length > 0) || limits.some(isUsed)
 }
 
-function Admitted({ isKnown, maxBody }: { isKnown: boolean; maxBody: number | undefined }) {
+interface AdmittedProps {
+  readonly isKnown: boolean
+  readonly maxBody: number | undefined
+  readonly answer: IdentityAnswer
+}
+
+function Admitted({ isKnown, maxBody, answer }: AdmittedProps) {
   const body = maxBody === undefined ? '' : `, with a body of up to ${whole(maxBody)} bytes`
-  if (isKnown) return <Notice tone="good">A request would be admitted now by every limiter that is shown{body}.</Notice>
+  if (isKnown)
+    return (
+      <Notice tone="good">
+        A request would be admitted now by every limiter that is shown{body}. <Next of={answer} />
+      </Notice>
+    )
   return (
     <Notice>
       <strong>Nothing is known of this client.</strong> No limit that is shown has counted it, and no block, list or
       refusal names it. A request would be admitted now{body}.
     </Notice>
+  )
+}
+
+/** Those that admit it, whatever others that need more of the request say. */
+function admitting({ limits }: IdentityAnswer): readonly LimitsLeft[] {
+  return limits.filter(({ allowed, needs, error }) => allowed === true && !needs && error === undefined)
+}
+
+/** Before those of which it is not known: none of it is green. */
+function AdmittedSoFar({ why: { identity }, answer }: { why: WhyAnswer; answer: IdentityAnswer }) {
+  const all = admitting(answer)
+  if (all.length === 0) return null
+  return (
+    <Notice>
+      <strong>Admitted by what counts its {identity.kind}</strong>:{' '}
+      {all.map((limits, i) => (
+        <span key={nameOf(limits)}>
+          {i > 0 && ', '}
+          <PolicyLink of={limits} />
+        </span>
+      ))}
+      . <Next of={answer} />
+    </Notice>
+  )
+}
+
+/** How long it stays admitted: the limit with the fewest units left. */
+function Next({ of }: { of: IdentityAnswer }) {
+  const all = admitting(of).flatMap(({ limits = [], ...rest }) => limits.map((one) => ({ one, of: rest })))
+  const [least] = all.sort((a, b) => a.one.remaining - b.one.remaining)
+  if (!least) return null
+  const { one } = least
+  return (
+    <>
+      It stays admitted until a limit is used up. The fewest units are left of <Text>{nameOf(least.of)}</Text>:{' '}
+      {whole(one.remaining)} of {whole(one.capacity)}, {limitText(one)}.
+    </>
+  )
+}
+
+/** A network has no limit of its own: blocks and lists say what becomes of its addresses. */
+function OfNetwork({ why, at, lists }: { why: WhyAnswer; at: number; lists: readonly string[] }) {
+  const effectsOf = useListEffects()
+  const denying = lists.filter((list) => effectsOf(list).includes('deny'))
+  const allowing = lists.filter((list) => effectsOf(list).includes('allow'))
+  const isBlocked = why.blocks.length + why.networks.length > 0
+  const links = (all: readonly string[]) => all.map((list) => <ListLink key={list} list={list} />)
+  return (
+    <Notice tone={isBlocked || denying.length > 0 ? 'bad' : 'plain'}>
+      {isBlocked && (
+        <>
+          <strong>The addresses of this network are refused.</strong>
+          <Refusing {...{ why, at }} />
+        </>
+      )}
+      {denying.length > 0 && <p>Policies that use these lists refuse it: {links(denying)}</p>}
+      {allowing.length > 0 && (
+        <p>Policies that use these lists let it in, also while it is blocked: {links(allowing)}</p>
+      )}
+      {!isBlocked && lists.length === 0 && <strong>No block and no list names this network. </strong>}
+      {!isBlocked && 'Limits count each address by itself: find an address to see whether it is admitted.'}
+    </Notice>
+  )
+}
+
+function ListLink({ list }: { list: string }) {
+  return (
+    <a href={addressOf('lists', { list })}>
+      <Text>{list}</Text>{' '}
+    </a>
   )
 }
 
@@ -182,21 +271,21 @@ function ListText({ name, of }: { name: string; of: LimitsLeft }) {
 }
 
 interface NotKnownProps {
-  /** Whether others refuse it. */
-  readonly isRefused: boolean
+  /** Whether it is known what others do. */
+  readonly isOfOthers: boolean
   readonly unknown: readonly LimitsLeft[]
   readonly request: Request
   setRequest(request: Request): void
 }
 
 /** Nothing is green while a limit needs more of the request. */
-function NotKnown({ unknown, isRefused, request, setRequest }: NotKnownProps) {
+function NotKnown({ unknown, isOfOthers, request, setRequest }: NotKnownProps) {
   const [values, setValues] = useState<Readonly<Record<string, string>>>({})
   const kinds = [...new Set([...unknown.flatMap(({ needs = [] }) => needs), ...Object.keys(values)])]
   return (
     <Notice tone="warn">
       <strong>
-        {isRefused ? 'Whether these would admit it is not known.' : 'Whether it is admitted is not known.'}
+        {isOfOthers ? 'Whether these would admit it is not known.' : 'Whether it is admitted is not known.'}
       </strong>
       <ul>
         {unknown.map((limits) => (

@@ -7,7 +7,7 @@ import { Chip, Failure, Notice, Text, Time } from '../parts/basics.js'
 import { ActionDialog } from '../parts/dialog.js'
 import { Table } from '../parts/table.js'
 
-interface VersionsAnswer {
+export interface VersionsAnswer {
   readonly versions: readonly Version[]
   readonly canSave: boolean
 }
@@ -88,13 +88,13 @@ function VersionsOf({ limiter, noVersions }: VersionsOfProps) {
   )
 }
 
-function Differences({ lines }: { lines: readonly string[] | undefined }) {
+export function Differences({ lines }: { lines: readonly string[] | undefined }) {
   if (!lines) return <span class="muted">not compared</span>
   if (lines.length === 0) return <span class="muted">spelling alone</span>
   return <pre>{lines.join('\n')}</pre>
 }
 
-function RollbackDialog({ limiter, version }: { limiter: string; version: number }) {
+export function RollbackDialog({ limiter, version }: { limiter: string; version: number }) {
   const { answer: plan, error } = useAsk<RollbackPlan>('/api/rollback/plan', { limiter, version })
   return (
     <ActionDialog

@@ -116,7 +116,7 @@ function optionsOf(
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
     padding: [8, HALF_LABEL, 0, 0],
     scales: {
-      x: { range: (_plot, min, max) => [Math.min(min, max - LEAST_SPAN_S), max] },
+      x: { range: (plot, min, max) => spanOf(plot.data[0] ?? [], [min, max]) },
       y: { range: (_plot, _min, max) => [0, Math.max(max * 1.1, 1)] },
     },
     axes: [
@@ -137,6 +137,12 @@ function optionsOf(
       draw: [(plot) => drawMarks(plot, marks.current, colour('--accent'))],
     },
   }
+}
+
+/** Of one point, uPlot would show a day. */
+function spanOf(times: ArrayLike<number>, [min, max]: [number, number]): [number, number] {
+  const last = times.length === 1 ? (times[0] as number) : max
+  return [Math.min(min, last - LEAST_SPAN_S), last]
 }
 
 /** Values between two gaps, which no line shows. */

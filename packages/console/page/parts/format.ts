@@ -2,6 +2,7 @@ const wholeNumbers = new Intl.NumberFormat('en', { maximumFractionDigits: 0 })
 const rates = new Intl.NumberFormat('en', { maximumFractionDigits: 1 })
 const shares = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 1 })
 const clock = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
+const weekday = new Intl.DateTimeFormat('en-GB', { weekday: 'short' })
 const day = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'short' })
 const year = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium' })
 const precise = new Intl.DateTimeFormat('en-GB', { dateStyle: 'full', timeStyle: 'long' })
@@ -21,7 +22,8 @@ export function shortTime(ms: number): string {
   const at = new Date(ms)
   const now = new Date()
   if (at.toDateString() === now.toDateString()) return clock.format(at)
-  return `${(at.getFullYear() === now.getFullYear() ? day : year).format(at)}, ${clock.format(at)}`
+  const date = at.getFullYear() === now.getFullYear() ? day : year
+  return `${weekday.format(at)} ${date.format(at)}, ${clock.format(at)}`
 }
 
 const UNITS = [
@@ -83,3 +85,9 @@ export const isBucket = (algorithm: string | undefined): boolean =>
 
 /** `2 refusals`, `1 refusal`. */
 export const counted = (count: number, thing: string): string => `${whole(count)} ${thing}${count === 1 ? '' : 's'}`
+
+/** The fields of a limit that are changed: `limit 30`. */
+export const changedText = (limit: Readonly<Record<string, unknown>>): string =>
+  Object.entries(limit)
+    .map(([field, value]) => (field === 'name' ? `${value}:` : `${field} ${JSON.stringify(value)}`))
+    .join(' ')

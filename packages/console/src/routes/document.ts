@@ -43,11 +43,11 @@ const WITHIN_MS = 10_000
  *
  * @throws Problem where it takes too long, or may not do it
  */
-export async function inTime<Result>(call: Promise<Result>): Promise<Result> {
+export async function inTime<Result>(call: Promise<Result>, withinMs = WITHIN_MS): Promise<Result> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_, reject) => {
-    const message = `the connection of the document has not answered within ${WITHIN_MS / 1000} s: it may be away. A change may still be made`
-    timer = setTimeout(() => reject(new Problem(503, message)), WITHIN_MS)
+    const message = `the connection of the document has not answered within ${withinMs / 1000} s: it may be away. A change may still be made`
+    timer = setTimeout(() => reject(new Problem(503, message)), withinMs)
   })
   try {
     return await Promise.race([call, late])

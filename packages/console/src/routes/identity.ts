@@ -19,6 +19,7 @@ import type { ShownRequest } from '../identity/policies.js'
 import type { CheckedOptions } from '../options.js'
 import { Problem } from '../problem.js'
 import { refusalsOf } from '../refusals.js'
+import { ownOverrides } from './overrides.js'
 import { object, route } from './route.js'
 
 interface IdentityBody extends ShownRequest {
@@ -53,19 +54,29 @@ export const IDENTITIES = [
     method: 'POST',
     path: '/api/identity',
     id: 'identity',
-    summary: 'What each limit has left for an identity, its blocks and bans, and the lists that it is on.',
+    summary:
+      'What each limit has left for an identity, its blocks and bans, its overrides beside documents, and the lists that it is on.',
     may: 'read',
     body: object({ ...REQUEST, search: SEARCH }, 'identity'),
-    answer: 'The identity as it is counted, its limits, blocks and lists; with search, what Redis stores of it.',
+    answer:
+      'The identity as it is counted, its limits, blocks, overrides and lists; with search, what Redis stores of it.',
     async run({ console: parts, body: { identity: given, search, ...request } }) {
       const identity = byKind(given)
       const limits = await limitsOf(parts, identity, request)
-      const [blocks, lists, stored] = await Promise.all([
+      const [blocks, lists, overrides, stored] = await Promise.all([
         blocksOf(parts, identity, groupsIn(limits)),
         listsOf(parts, identity),
+        ownOverrides(parts, given, limits),
         search ? storedOf(parts, identity) : undefined,
       ])
-      return { identity: counted(identity), limits: limits.filter(countsIt), blocks, lists, ...(stored && { stored }) }
+      return {
+        identity: counted(identity),
+        limits: limits.filter(countsIt),
+        blocks,
+        lists,
+        ...(overrides && { overrides }),
+        ...(stored && { stored }),
+      }
     },
   }),
   route<IdentityBody>({
@@ -88,11 +99,12 @@ export const IDENTITIES = [
       const all = decided(limits)
       // A list that denies comes before blocks.
       const mayBeBlocked = all.now.some(({ reason = '' }) => ['blocked', 'banned', 'denied'].includes(reason))
-      const networks = mayBeBlocked ? await networksOf(parts, identity, blocks) : []
+      const isNetwork = all.unknown.some(({ needs }) => needs?.includes('ip'))
+      const networks = mayBeBlocked || isNetwork ? await networksOf(parts, identity, blocks) : []
       return { identity: { kind, value }, ...all, blocks, networks, ...refusals }
     },
   }),
-  route<IdentityBody & { readonly limiter?: string; readonly search?: boolean }>({
+  route<IdentityBody & { readonly limiter?: string; readonly search?: boolean; readonly letIn?: boolean }>({
     method: 'POST',
     path: '/api/reset',
     id: 'reset',
@@ -103,17 +115,18 @@ export const IDENTITIES = [
         ...REQUEST,
         limiter: { type: 'string', minLength: 1, maxLength: 64, description: 'A limiter, or a policy of a document.' },
         search: SEARCH,
+        letIn: { type: 'boolean', description: 'Whether the log calls it let-in: its blocks are ended, too.' },
       },
       'identity',
     ),
     answer: 'The limiters, and policies of documents, that were reset.',
-    async run({ console: parts, operator, body: { identity: given, limiter, search, ...request } }) {
+    async run({ console: parts, operator, body: { identity: given, limiter, search, letIn, ...request } }) {
       const identity = byKind(given)
       if (search) searchable(parts.store)
       if (limiter !== undefined) await checkName(parts, identity, limiter, search)
       const before = (await limitsOf(parts, identity, request)).filter(countsIt)
       if (before.length === 0 && !search) throw new Problem(404, NOTHING)
-      const change = { by: operator.name, action: 'reset', identity: textOf(identity), before }
+      const change = { by: operator.name, action: letIn ? 'let-in' : 'reset', identity: textOf(identity), before }
       return makeChange(parts.store, limiter === undefined ? change : { ...change, policy: limiter }, async () => ({
         reset: [
           ...(await resetGiven(parts, identity, request, limiter)),

@@ -114,6 +114,29 @@ function overrideIn({ limiter: _, identity, ...rest }: OverrideFields): Override
   return { ...rest, key: keyOf(identity) }
 }
 
+/** Policies of a document whose overrides are looked for, and the time for that, in ms. */
+const MAX_POLICIES = 32
+const LOOK_MS = 2000
+
+/** The overrides of a client beside the documents, for these of their policies. Undefined where they are not known. */
+export async function ownOverrides(
+  { documents }: CheckedOptions<never>,
+  identity: GivenIdentity,
+  shown: readonly { readonly limiter: string; readonly policy?: string }[],
+) {
+  if (typeof identity.value !== 'string') return []
+  const key = keyOf(identity)
+  const found = documents.flatMap(({ name, policies: { overrides } }) => {
+    const all = shown.flatMap(({ limiter, policy }) => (limiter === name && policy !== undefined ? [policy] : []))
+    return [...new Set(all)].slice(0, MAX_POLICIES).map(async (policy) => {
+      const override = await overrides?.get?.({ policy, key })
+      return override ? [{ limiter: name, ...override }] : []
+    })
+  })
+  // Neither a network nor a connection that is away keeps the rest from being shown.
+  return (await inTime(Promise.all(found), LOOK_MS).catch(() => undefined))?.flat()
+}
+
 /** Documents have secrets as hashes: a raw one, such as an API key, is hashed as limits count it. */
 function keyOf(identity: GivenIdentity): Readonly<Record<string, string>> {
   const { kind, value } = identity

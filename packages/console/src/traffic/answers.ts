@@ -88,7 +88,7 @@ export interface NearAnswer {
   readonly now: number
   /** Processes that recorded clients. */
   readonly processes: number
-  /** Those with the most in use first, at most 200. */
+  /** Those with the most in use first, and after them those that have used all of it: at most 200. */
   readonly entries: readonly NearEntry[]
 }
 

@@ -1,12 +1,12 @@
 import type { DecisionEvent, Limit } from '@sluice/core'
 import { decisionIn, policyOfLimit, type ReadablePlan, type SharedNotes } from '@sluice/core/internal'
 import { clientsOf, type Sink } from './decisions.js'
-import { isNear, NEAR, type NearRow, nearText } from './near-text.js'
+import { beforeInNear, isNear, NEAR, type NearRow, nearText } from './near-text.js'
 import { SKEW_MS } from './top-sink.js'
 
 /** Clients of a process. Beyond, those are dropped whose use was seen longest ago. */
 const MAX_CLIENTS = 2000
-/** Rows that are written: those with the most in use. */
+/** Rows that are written: those with the most in use, of which some is left. */
 const MAX_WRITTEN = 200
 /** Rows end with the use that they tell of, at the latest after as long, in ms. */
 const LIFE_MS = 3_600_000
@@ -97,7 +97,7 @@ export class NearSink implements Sink {
     }
   }
 
-  /** Those with the most in use. */
+  /** Those that are written. */
   #rows(): NearRow[] {
     const now = this.#notes.now()
     const rows: NearRow[] = []
@@ -108,6 +108,6 @@ export class NearSink implements Sink {
       }
       if (limits.size === 0) this.#clients.delete(client)
     }
-    return rows.sort((one, other) => other.used - one.used || other.at - one.at).slice(0, MAX_WRITTEN)
+    return rows.sort(beforeInNear).slice(0, MAX_WRITTEN)
   }
 }

@@ -20,6 +20,12 @@ export interface NearRow {
   readonly until: number
 }
 
+/** Those who will be refused next stand first, and those that have used all of it last. */
+export function beforeInNear(one: NearRow, other: NearRow): number {
+  const isFull = ({ used }: NearRow) => Number(used >= 1)
+  return isFull(one) - isFull(other) || other.used - one.used || other.at - one.at
+}
+
 export const isNear = ({ used }: Pick<NearRow, 'used'>): boolean => used >= NEAR
 
 /** Rows as text; as many as fit. */

@@ -2,7 +2,7 @@ import type { Store } from '@sluice/core'
 import { type SharedNotes, textValue } from '@sluice/core/internal'
 import type { NearAnswer } from './answers.js'
 import { nearName } from './near-sink.js'
-import { isNear, type NearRow, nearIn } from './near-text.js'
+import { beforeInNear, isNear, type NearRow, nearIn } from './near-text.js'
 import { writeTraffic } from './record-traffic.js'
 
 const MAX_ROWS = 200
@@ -21,7 +21,7 @@ export async function clientsNear(store: Store, notes: SharedNotes): Promise<Nea
   }
   const rows = [...newest.values()]
     .filter((row) => isNear(row) && row.until > now)
-    .sort((one, other) => other.used - one.used || other.at - one.at)
+    .sort(beforeInNear)
     .slice(0, MAX_ROWS)
   const identities = await notes.identitiesOf(rows.map(({ client }) => client))
   return {

@@ -1,0 +1,53 @@
+import { EndOverrideDialog } from '../actions/actions.js'
+import type { SavedOverride } from '../answers.js'
+import { useShell } from '../context.js'
+import { Text, Time, Who } from './basics.js'
+import { changedText } from './format.js'
+import { Table } from './table.js'
+
+interface OverrideTableProps {
+  readonly name: string
+  readonly overrides: readonly (SavedOverride & { readonly limiter: string })[] | undefined
+  /** Whether the client is known from the page. */
+  readonly isOfOne?: boolean
+}
+
+/** Limits of single clients until a date, each with an act that ends it. */
+export function OverrideTable({ name, overrides, isOfOne }: OverrideTableProps) {
+  const { mayAct, open, has } = useShell()
+  return (
+    <Table
+      name={name}
+      rows={overrides}
+      empty="They are not known."
+      keyOf={({ limiter, policy, kind, value }) => `${limiter} ${policy} ${kind}=${value}`}
+      columns={[
+        !isOfOne && { title: 'Client', show: (override) => <Who {...override} /> },
+        { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text> },
+        { title: 'Limits', show: ({ limits }) => limits.map(changedText).join('; ') },
+        {
+          title: 'Until',
+          isNumber: true,
+          show: ({ until }) => (until === undefined ? 'it is ended' : <Time at={until} />),
+        },
+        { title: 'By', show: ({ by }) => (by === '' ? <span class="muted">unknown</span> : <Text>{by}</Text>) },
+        { title: 'Since', show: ({ at }) => <Time at={at} /> },
+        { title: 'Reason', show: ({ reason }) => <Text>{reason}</Text> },
+        mayAct &&
+          has('/api/override/remove') && {
+            title: 'Action',
+            isHidden: true,
+            show: (override) => (
+              <button
+                type="button"
+                class="quiet"
+                onClick={() => open(<EndOverrideDialog limiter={override.limiter} override={override} />)}
+              >
+                End<span class="hidden"> the override of {override.policy}</span>
+              </button>
+            ),
+          },
+      ]}
+    />
+  )
+}
