@@ -443,7 +443,12 @@ test('sets, lists and ends an override until a date, and each change has an entr
     /until: expected a time/,
   )
   expect((await asked(document, 'overrides', {})).json.entries).toMatchObject([{ value: 'ann' }])
-  expect((await asked(document, 'identity', { identity })).json.limits).toMatchObject([{ limits: [{ limit: 50 }] }])
+  expect((await asked(document, 'identity', { identity })).json).toMatchObject({
+    limits: [{ limits: [{ limit: 50 }] }],
+    overrides: [{ limiter: 'default', policy: 'api', limits: [{ limit: 50 }], by: 'ann', reason: 'a trial' }],
+  })
+  expect((await asked(document, 'identity', { identity: { kind: 'user', value: 'bob' } })).json.overrides).toEqual([])
+  expect((await asked(document, 'reset', { identity, letIn: true })).status).toBe(200)
   await asked(document, 'block', { identity, for: '1h' })
   expect((await asked(document, 'override/remove', { policy: 'api', identity })).status).toBe(200)
   expect((await asked(document, 'override/remove', { policy: 'api', identity })).status).toBe(404)
@@ -451,6 +456,7 @@ test('sets, lists and ends an override until a date, and each change has an entr
   expect(entries).toMatchObject([
     { by: 'ann', action: 'override-remove', kind: 'user', value: 'ann', state: 'done' },
     { by: 'ann', action: 'block', after: { for: '1h' }, state: 'done' },
+    { by: 'ann', action: 'let-in', kind: 'user', value: 'ann', state: 'done' },
     { by: 'ann', action: 'override', policy: 'api', after: { limits: [{ limit: 50 }] }, state: 'done' },
   ])
 })

@@ -42,9 +42,10 @@ test('a limit that needs more than the client is not known, and nothing is green
   )
   const url = await served(memoryStore(), { policies: document })
   const { page } = await opened(url, 'ann')
-  await find(page, 'ip', IP, /Whether it is admitted is not known/)
+  await find(page, 'ip', IP, /Admitted by what counts its ip: default › all/)
+  await page.getByText('The fewest units are left of default › all: 9 of 9, 9 per h.').waitFor()
   await page.getByText('default › mine: not known: needs the user').waitFor()
-  expect(await tones(page)).toEqual(['warn'])
+  expect(await tones(page)).toEqual(['plain', 'warn'])
   await page.getByRole('textbox', { name: 'Its user' }).fill('bob')
   await page.getByRole('button', { name: 'Ask again' }).click()
   await page.getByText('A request would be admitted now').waitFor()
@@ -177,4 +178,66 @@ test('refusals of a process that records none are not recorded, and never none',
   await find(page, 'key', 'user-1', /Nothing is known of this client/)
   await page.getByText(/Not recorded: call recordRefusals\(store\) in/).waitFor()
   expect(await page.getByText('What was admitted is not kept for single clients.').count()).toBe(1)
+})
+
+test('the headline of a network is its block, or that it has none', async () => {
+  const store = memoryStore()
+  const url = await served(store, { policies: await documentOf({ all: { limits: [{ limit: 9, window: '1h' }] } }) })
+  const { page } = await opened(url, 'ann')
+  await find(page, 'ip', '198.18.4.0/24', /No block and no list names this network/)
+  await store.blocks?.add({ ip: '198.18.4.0/23' }, { for: '1h', reason: 'a botnet' })
+  await page.getByText('The addresses of this network are refused.').waitFor()
+  await page.getByText('Its network ip 198.18.4.0/23 is blocked').waitFor()
+  expect(await tones(page)).toEqual(['bad'])
+})
+
+test('an override stands on the page of its client, and a change of a document with its effect; both can be taken back', async () => {
+  const redis = await startRedis()
+  open.push(() => redis.stop())
+  const client = new Redis(redis.port)
+  const store = redisStore(client, { timeout: 15_000 })
+  const documents = new RedisDocuments((command, ...args) => client.call(command, ...args), 'default', 'sluice:')
+  const textOf = (limit: number) => `{ version: 1, policies: { all: { limits: [{ limit: ${limit}, window: 1h }] } } }`
+  await documents.save(textOf(5), 0, 'carol')
+  const document = await policies.from({ redis: client, save: client })
+  open.push(
+    () => client.disconnect(),
+    () => store.close(),
+    () => document.close(),
+  )
+  const url = await served(store, { policies: document, traffic: true })
+  const { page } = await opened(url, 'ann')
+  await find(page, 'ip', IP, /Nothing is known of this client/)
+  await page.getByRole('button', { name: 'Raise a limit' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByRole('textbox', { name: 'Reason' }).fill('a trial')
+  await dialog.getByText('5 per h becomes 10 per h').waitFor()
+  await dialog.getByRole('button', { name: 'Apply' }).click()
+  const own = page.getByRole('region', { name: 'Limits of its own, table' })
+  await own.getByRole('row', { name: /all limit 10 .* ann .* a trial/ }).waitFor()
+  await page.getByRole('link', { name: 'Changes' }).click()
+  const override = page.getByRole('row', { name: /limit changed until a date/ })
+  await override.getByText('others have 5 per h').waitFor()
+  await override.getByRole('button', { name: 'Undo' }).click()
+  await dialog.getByRole('button', { name: 'End override' }).click()
+  await page.getByRole('row', { name: /override ended/ }).waitFor()
+  await page.goBack()
+  await page.getByText('Nothing is known of this client').waitFor()
+  expect(await own.count()).toBe(0)
+
+  const applied = {
+    by: 'dave',
+    action: 'apply',
+    before: { document: 'default', version: 1 },
+    after: { document: 'default', version: 2 },
+  }
+  await store.changes.record(applied, () => documents.save(textOf(3), 1, 'dave'))
+  await page.getByRole('link', { name: 'Changes' }).click()
+  const version = page.getByRole('row', { name: /dave new version/ })
+  await version.getByText('+ limit: 3').waitFor()
+  await version.getByText(/Refused by all: – → – too early: 0 of 10 minutes/).waitFor()
+  await version.getByRole('button', { name: 'Undo' }).click()
+  await dialog.getByRole('button', { name: 'Roll back' }).click()
+  await page.getByRole('row', { name: /ann rolled back/ }).waitFor()
+  expect((await documents.newest())?.text).toBe(textOf(5))
 })
