@@ -27,7 +27,7 @@ export interface DocumentChange {
 }
 
 /** The policies that differ, by the lines of their differences. */
-export function policiesIn(lines: readonly string[] = []): string[] {
+function policiesIn(lines: readonly string[] = []): string[] {
   const names = lines.flatMap((line) => /^[~+-] (?:policy|overrides of) ([\w.-]+)/.exec(line)?.[1] ?? [])
   return [...new Set(names)]
 }

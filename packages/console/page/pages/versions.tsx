@@ -88,7 +88,7 @@ function VersionsOf({ limiter, noVersions }: VersionsOfProps) {
   )
 }
 
-export function Differences({ lines }: { lines: readonly string[] | undefined }) {
+function Differences({ lines }: { lines: readonly string[] | undefined }) {
   if (!lines) return <span class="muted">not compared</span>
   if (lines.length === 0) return <span class="muted">spelling alone</span>
   return <pre>{lines.join('\n')}</pre>
