@@ -87,7 +87,7 @@ test('the page tells the result in sentences, with intervals where the log is co
 test('a log without requests has a page without plots', () => {
   const page = pageOf(EMPTY)
   expect(page).toContain('The logs have no requests.')
-  expect(page).toContain('Nobody would be refused.')
+  expect(page).toContain('No client would be refused.')
   expect(page).not.toMatch(/NaN|Infinity|undefined|<svg/)
 })
 

@@ -26,7 +26,7 @@ test('the page begins with the limit, and who would be refused', async () => {
   const page = pageOf(await proposed())
   const [main = ''] = /<main>.*?<fieldset/s.exec(page) ?? []
   expect(textIn(main)).toContain(
-    '23 requests per minute and client Limit each client to 23 requests per minute: that refuses 153 of 821 requests (19 %), of 17 of 40 clients.',
+    '23 requests per minute and client Limit each client to 23 requests per minute: enforced, that refuses 153 of 821 requests (19 %), of 17 of 40 clients.',
   )
 })
 
@@ -40,7 +40,7 @@ test('the line of the limit can be moved, and each place says whom it refuses', 
     const whom =
       refused === 0 ? 'none of 40 clients' : `${refused} of 40 clients (${Math.round(refused * 2.5 * 10) / 10} %)`
     expect(effect?.replace(/ \([^)]*\)/, '')).toBe(
-      `A limit of ${limit} alone refuses ${whom.replace(/ \([^)]*\)/, '')}${Number(limit) < 23 ? ', of which 1 is good' : ''}.${limit === '23' ? '' : ` In the document: policy all, window: 1m, limit: ${limit}.`}`,
+      `A limit of ${limit} alone refuses ${whom.replace(/ \([^)]*\)/, '')}${Number(limit) < 23 ? ', of which 1 is good' : ''}.${limit === '23' ? '' : ` To use it, write limit: ${limit} for window: 1m in policy all.`}`,
     )
     expect(page).toContain(`<g class="at at-${i}">`)
     expect(page).toContain(`.step-${i}:checked ~ .at-${i}`)
@@ -54,8 +54,8 @@ test('the page has clients above and below the limits, the document, and splits'
     expect(page).toContain(`href="#${id}"`)
     expect(page).toContain(`<h2 id="${id}">`)
   }
-  expect(textIn(page)).toContain('ip=192.0.2.40 40 in 1m 23 all 40 17 /items/:number curl/8.9')
-  expect(textIn(page)).toContain('ip=192.0.2.23 (good) 23 in 1m 23 all 23')
+  expect(textIn(page)).toContain('ip=192.0.2.40 17 40 in 1m 23 40 /items/:number curl/8.9')
+  expect(textIn(page)).toContain('ip=192.0.2.23 (good) 23 in 1m 23 23')
   expect(textIn(page)).toContain('- { limit: 23, window: 1m } # 17 in the log above it')
   expect(report.splits).toMatchObject({
     byPaths: [

@@ -27,10 +27,10 @@ test('the limit is the most that good clients need, to the unit, and the documen
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   // Each of the clients 24 to 40 is refused what it has beyond 23.
   expect(stdout).toMatch(
-    /^Limit each client to 23 requests per minute: that refuses 153 of 821 requests \(19 %\), of 17 of 40 clients\.\n/,
+    /^Limit each client to 23 requests per minute: enforced, that refuses 153 of 821 requests \(19 %\), of 17 of 40 clients\.\n/,
   )
   expect(stdout).toContain(
-    'The limits are the most that 2 good clients of the log need, those that --good names: they refuse none of these.',
+    'The limits are the most that 2 good clients of the log need, those that --good names. They refuse none of these, and leave the busiest of them no room.',
   )
   expect(stdout).toMatch(/^ip=192\.0\.2\.40 +40 in 1m, limit 23 +1\.7× +17 of 40 +\/items\/:number/m)
   expect(stdout).toMatch(/^\* ip=192\.0\.2\.23 +23 in 1m, limit 23 +100 %/m)
@@ -74,7 +74,10 @@ test('a proposal from a recording names clients and networks by their HMACs, and
     'good.txt': ordinary.map(({ ip }) => `.ip=${ip[1]}`).join('\n'),
   })
   const { code, stdout } = await sluice(['simulate', files['requests.log'], '--good', files['good.txt']])
-  expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('of 1 network of 50 clients') })
+  expect({ code, stdout }).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining('of up to 50 of 350 clients in 1 network above one'),
+  })
   expect(stdout).toContain(`\nip=~${hash('ip:198.51.100.0/24')} (50 clients)  30 in 1m`)
   expect(stdout).not.toMatch(/deny:|ip=\d/)
 })

@@ -60,7 +60,11 @@ export async function propose(options: ProposeOptions): Promise<ProposalReport> 
     ...chosen,
   }
   const report = await replay({ ...options, document }, traffic.all.requests)
-  const whole = { ...report, caveats: [...caveatsOf(traffic, windows), ...report.caveats], proposal }
+  const whole = {
+    ...report,
+    caveats: [...caveatsOf(traffic, windows), ...apartCaveat(proposal), ...report.caveats],
+    proposal,
+  }
   const named = reading.hashed.isUsed ? withIdentities(whole, reading.hashed.namer()) : whole
   return (options.identities === 'plain' ? named : withPseudonyms(named)) as ProposalReport
 }
@@ -159,6 +163,13 @@ function fewProxies({ clients, requests }: Traffic['all']): string | undefined {
   if (proxies > MAX_PROXIES || theirs <= MOST * requests) return undefined
   const who = proxies === 1 ? 'one private address has' : `${proxies} private addresses have`
   return `${who} ${percent(theirs / requests)} of the requests. ${PROXY.replace('it is a proxy', 'they are proxies')}`
+}
+
+function apartCaveat({ limits }: Proposal): string[] {
+  if (new Set(limits.map(({ policy }) => policy)).size === 1) return []
+  return [
+    'Each policy is judged by itself, as in report mode. Enforced together, a request that one refuses does not count in the others, which then usually refuse fewer.',
+  ]
 }
 
 function caveatsOf({ hasMoreGroups, firstMs = 0, lastMs }: Traffic, windows: readonly CountedWindow[]): string[] {

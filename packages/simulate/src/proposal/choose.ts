@@ -62,6 +62,7 @@ export interface Chosen {
   readonly limits: readonly ProposedLimit[]
   readonly groups: readonly ProposedGroup[]
   readonly above: readonly ClientAtLimit[]
+  readonly touched: number
   readonly below: readonly ClientAtLimit[]
 }
 
@@ -92,6 +93,7 @@ export function choose(traffic: Traffic, basis: Basis): Chosen {
       windows: candidates.map((candidate) => windowReport(candidate, kept.includes(candidate))),
     })),
     above: withClients(traffic, clientsAt(kept, true).slice(0, MAX_ABOVE)),
+    touched: touchedBy(traffic, kept),
     below: withClients(traffic, clientsAt(kept, false).slice(0, MAX_BELOW)),
   }
 }
@@ -219,14 +221,16 @@ class Covered {
   /** Whether a client or its network is refused; or a network, or a client that has half of the network's worst window. */
   has({ group, counts, of, place }: Candidate, row: number): boolean {
     const name = of.nameOf(row)
-    if (counts === 'clients') return this.#clients.has(name) || this.#hasNetworkOf(name)
+    if (counts === 'clients') return this.hasClient(name)
     if (this.#networks.has(name)) return true
     const { clients } = group
     const half = of.worstOf(row, place) / 2
     return (this.#rowsIn(group).get(name) ?? []).some((row) => clients.worstOf(row, place) >= half)
   }
 
-  #hasNetworkOf(client: string): boolean {
+  /** Whether a client or its network is refused. */
+  hasClient(client: string): boolean {
+    if (this.#clients.has(client)) return true
     const network = this.#networks.size > 0 ? networkOf(client) : undefined
     return network !== undefined && this.#networks.has(network)
   }
@@ -298,6 +302,12 @@ function clientsAt(kept: readonly Candidate[], isAbove: boolean): ClientAtLimit[
     }
   }
   return [...found.values()].sort((a, b) => b.worst / b.limit - a.worst / a.limit)
+}
+
+function touchedBy({ all: { clients } }: Traffic, kept: readonly Candidate[]): number {
+  const covered = new Covered()
+  for (const candidate of kept) covered.add(candidate)
+  return rowsOf(clients).filter((row) => covered.hasClient(clients.nameOf(row))).length
 }
 
 /** Networks with the number of their clients in the log. */

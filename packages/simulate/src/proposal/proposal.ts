@@ -15,6 +15,8 @@ export interface Proposal {
   readonly groups: readonly ProposedGroup[]
   /** The clients and networks above a limit of the document, by how far, at most 100. */
   readonly above: readonly ClientAtLimit[]
+  /** Every client above a limit of the document, or in a network above one. */
+  readonly touched: number
   /** The clients that come closest to a limit of the document without being above any, at most 20. */
   readonly below: readonly ClientAtLimit[]
 }

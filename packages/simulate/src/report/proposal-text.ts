@@ -1,4 +1,4 @@
-import { counted, durationText, grouped, inLine, listed, percent, tableOf } from '@sluice/core/internal'
+import { counted, durationText, grouped, inLine, percent, tableOf } from '@sluice/core/internal'
 import { yamlOf } from '../proposal/document.js'
 import type { ClientAtLimit, Proposal, ProposedLimit } from '../proposal/proposal.js'
 import type { SimulationReport } from '../report.js'
@@ -19,15 +19,15 @@ export function resultOf({ proposal, requests, wouldBeRefused, clients }: WithPr
     `Limit ${limitText(main)}${more > 0 ? `, with ${counted(more, 'limit')} more` : ''}: ` +
     (wouldBeRefused === 0
       ? 'no client of the log would be refused.'
-      : `that refuses ${grouped(wouldBeRefused)} of ${counted(requests.total, 'request')} (${share}), of ${refused}.`)
+      : `enforced, that refuses ${grouped(wouldBeRefused)} of ${counted(requests.total, 'request')} (${share}), of ${refused}.`)
   )
 }
 
 /** What the limits follow from. */
 export function basisOf({ basis, clients }: Proposal): string {
   return basis === 'guess'
-    ? `The limits are a guess: 1.5 times what 99.9 % of ${counted(clients, 'client')} need. --good names clients that must not be refused.`
-    : `The limits are the most that ${counted(clients, 'good client')} of the log need, those that --good names: they refuse none of these.`
+    ? `The limits are a guess: 1.5 times what 99.9 % of ${counted(clients, 'client')} need. Run it again with --good and the clients that must not be refused.`
+    : `The limits are the most that ${counted(clients, 'good client')} of the log need, those that --good names. They refuse none of these, and leave the busiest of them no room.`
 }
 
 /** The limit of the sentence: of all paths and each client, the one that most are above; a minute's, where none is. */
@@ -43,7 +43,7 @@ const MINUTE_MS = 60_000
 
 /** `each client to 20 requests per minute on /login/**`. */
 export function limitText({ counts, limit, windowMs, paths }: ProposedLimit): string {
-  const who = counts === 'clients' ? 'each client' : 'each network'
+  const who = counts === 'clients' ? 'each client' : 'each network, a /24 or an IPv6 /48,'
   const where = paths === undefined ? '' : ` on ${inLine(paths)}`
   return `${who} to ${counted(limit, 'request')} per ${windowName(windowMs)}${where}`
 }
@@ -65,15 +65,16 @@ export function networkNote({ clients }: ClientAtLimit): string {
   return clients === undefined ? '' : ` (${counted(clients, 'client')})`
 }
 
-function refusedText({ above }: Proposal, seen: number): string {
-  const networks = above.filter(({ counts }) => counts === 'networks')
-  const clients = above.length - networks.length
-  const within = networks.reduce((sum, network) => sum + (network.clients ?? 0), 0)
-  const parts = [
-    ...(clients > 0 || networks.length === 0 ? [`${grouped(clients)} of ${counted(seen, 'client')}`] : []),
-    ...(networks.length > 0 ? [`${counted(networks.length, 'network')} of ${counted(within, 'client')}`] : []),
-  ]
-  return listed(parts)
+/** `17 of 40 clients`, or `up to 52 of 3,052 clients: 2 above a limit of their own, the others in 2 networks above one`. */
+function refusedText({ above, touched }: Proposal, seen: number): string {
+  const networks = above.filter(({ counts }) => counts === 'networks').length
+  const all = `${grouped(touched)} of ${counted(seen, 'client')}`
+  if (networks === 0) return all
+  const own = above.length - networks
+  const within = `in ${counted(networks, 'network')} above one`
+  return own === 0
+    ? `up to ${all} ${within}`
+    : `up to ${all}: ${grouped(own)} above a limit of their own, the others ${within}`
 }
 
 /** The proposal for people, and its document. */

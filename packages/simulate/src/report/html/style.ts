@@ -48,9 +48,10 @@ dd { margin: 0; font-variant-numeric: tabular-nums; overflow-wrap: anywhere; }
     linear-gradient(to right, var(--line), transparent) left / 0.75rem 100% no-repeat scroll,
     linear-gradient(to left, var(--line), transparent) right / 0.75rem 100% no-repeat scroll; }
 table { border-collapse: collapse; font-size: 0.9rem; }
-caption { text-align: left; font-weight: 600; padding-bottom: 0.25rem; }
+.caption { font-weight: 600; margin: 1rem 0 0.25rem; }
+.caption + .scroll { margin-top: 0; }
 th, td { padding: 0.35rem 0.75rem; border-bottom: 1px solid var(--line); text-align: left; vertical-align: top; }
-tbody th { font-weight: 400; }
+tbody th { font-weight: 400; position: sticky; left: 0; background: var(--back); }
 thead th { color: var(--quiet); font-weight: 600; vertical-align: bottom; white-space: nowrap; }
 .number { text-align: right; font-variant-numeric: tabular-nums; }
 .whole, tbody .number, tbody th code { white-space: nowrap; }

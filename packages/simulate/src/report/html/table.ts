@@ -18,8 +18,8 @@ export function table<Row>(id: string, caption: string, columns: readonly Column
     i === 0
       ? markup`<th scope="row" class="${kind(column)}">${column.cell(row)}</th>`
       : markup`<td class="${kind(column)}">${column.cell(row)}</td>`
-  return markup`<div class="scroll" role="region" tabindex="0" aria-labelledby="${id}"><table>
-<caption id="${id}">${caption}</caption>
+  return markup`<p class="caption" id="${id}">${caption}</p>
+<div class="scroll" role="region" tabindex="0" aria-labelledby="${id}"><table aria-labelledby="${id}">
 <thead><tr>${columns.map((column) => markup`<th scope="col" class="${kind(column)}">${column.heading}</th>`)}</tr></thead>
 <tbody>${rows.map((row) => markup`<tr>${columns.map(cellOf(row))}</tr>\n`)}</tbody>
 </table></div>

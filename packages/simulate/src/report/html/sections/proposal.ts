@@ -19,6 +19,7 @@ import {
 import { type Markup, markup } from '../markup.js'
 import { movablePlot } from '../plot/movable.js'
 import { type Column, table } from '../table.js'
+import { spanText } from '../words.js'
 import { shareOf } from './overview.js'
 
 /** The answer: the limit in one sentence and one number, and the plot in which it can be moved. */
@@ -27,7 +28,7 @@ export function answer(report: WithProposal): Markup {
   const main = mainLimit(proposal)
   return markup`<p class="answer"><strong>${grouped(main.limit)}</strong> requests per ${windowName(main.windowMs)} and ${main.counts === 'clients' ? 'client' : 'network'}</p>
 <p class="lead">${resultOf(report)}</p>
-${proposal.limits.length > 1 ? limitsList(proposal) : ''}<p>${basisOf(proposal)} The <a href="#document">document</a> begins in report mode: it counts, and refuses no request.</p>
+${proposal.limits.length > 1 ? limitsList(proposal) : ''}<p>${basisOf(proposal)} As written, the <a href="#document">document</a> only counts: it begins in report mode. The log has ${spanText(report.log.lastMs - report.log.firstMs)}.</p>
 ${limitFigure(proposal, main, 0)}`
 }
 
@@ -37,9 +38,9 @@ export function proposalSections(report: WithProposal): Markup {
   const main = mainLimit(proposal)
   const others = proposal.limits.filter((limit) => limit !== main)
   return markup`<section aria-labelledby="above"><h2 id="above">Clients that would be refused</h2>
-${proposal.above.length === 0 ? markup`<p>No client would be refused.</p>` : clientsTable('above-clients', aboveCaption(proposal), proposal.above, refusedColumns(report))}</section>
+${proposal.above.length === 0 ? markup`<p>No client would be refused.</p>` : clientsTable('above-clients', aboveCaption(report), proposal.above, ...refusedColumns(report))}</section>
 <section aria-labelledby="below"><h2 id="below">Clients closest to a limit</h2>
-${proposal.below.length === 0 ? markup`<p>No client is close.</p>` : clientsTable('below-clients', `The ${proposal.below.length} clients and networks that come closest to a limit, and that no limit refuses`, proposal.below, [])}</section>
+${proposal.below.length === 0 ? markup`<p>No client is close.</p>` : clientsTable('below-clients', `The ${proposal.below.length} clients and networks that come closest to a limit, and that no limit refuses`, proposal.below, [], [])}</section>
 <section aria-labelledby="limits"><h2 id="limits">Limits</h2>
 ${windowsTable(proposal)}${others.map(
   (limit, i) => markup`<details><summary>${sentence(limit)}: move it</summary>
@@ -56,7 +57,7 @@ ${limitFigure(proposal, limit, i + 1)}</details>
 /** Each limit of the document, in a sentence. */
 function limitsList({ limits }: Proposal): Markup {
   return markup`<ul>${limits.map(
-    (limit) => markup`<li>${sentence(limit)}: <a href="#limits">${refusedOf(limit)}</a></li>
+    (limit) => markup`<li>${sentence(limit)}: <a href="#above">${refusedOf(limit)}</a></li>
 `,
   )}</ul>
 `
@@ -66,8 +67,8 @@ function refusedOf({ refused, counts }: ProposedLimit): string {
   return `${counted(refused, counts === 'clients' ? 'client' : 'network')} above it`
 }
 
-function aboveCaption({ above }: Proposal): string {
-  return `${above.length === MAX_ABOVE ? `The first ${MAX_ABOVE} clients` : 'Clients'} and networks above a limit, the farthest first. A refused request counts for its client and for its network.`
+function aboveCaption({ proposal: { above }, identities }: WithProposal): string {
+  return `${identities === 'plain' ? '' : 'Names are pseudonyms: --identities plain shows addresses. '}${above.length === MAX_ABOVE ? `The first ${MAX_ABOVE} clients` : 'Clients'} and networks above a limit, the farthest first, each with the requests that this limit alone refuses. A request may be refused by that of its client and by that of its network.`
 }
 
 function limitFigure({ groups, clients }: Proposal, limit: ProposedLimit, i: number): Markup {
@@ -93,7 +94,7 @@ function effectText({ limit, refused, good }: LimitStep, proposed: ProposedLimit
     refused === 0
       ? `none of ${counted(all, noun)}`
       : `${grouped(refused)} of ${counted(all, noun)} (${percent(refused / all)})`
-  return `A limit of ${grouped(limit)} alone refuses ${whom}${good > 0 ? `, of which ${grouped(good)} ${good === 1 ? 'is' : 'are'} good` : ''}.${limit === proposed.limit ? '' : ` In the document: policy ${policy}, window: ${durationText(windowMs)}, limit: ${limit}.`}`
+  return `A limit of ${grouped(limit)} alone refuses ${whom}${good > 0 ? `, of which ${grouped(good)} ${good === 1 ? 'is' : 'are'} good` : ''}.${limit === proposed.limit ? '' : ` To use it, write limit: ${limit} for window: ${durationText(windowMs)} in policy ${policy}.`}`
 }
 
 function sentence(limit: ProposedLimit): string {
@@ -105,7 +106,8 @@ function clientsTable(
   id: string,
   caption: string,
   clients: readonly ClientAtLimit[],
-  more: readonly Column<ClientAtLimit>[],
+  first: readonly Column<ClientAtLimit>[],
+  last: readonly Column<ClientAtLimit>[],
 ): Markup {
   return table(
     id,
@@ -116,32 +118,52 @@ function clientsTable(
         cell: (client) =>
           markup`<code>${client.identity}</code>${networkNote(client)}${client.isGood ? ' (good)' : ''}`,
       },
+      ...first,
       {
         heading: 'Worst window',
         cell: ({ worst, windowMs }) => `${grouped(worst)} in ${durationText(windowMs)}`,
         isNumber: true,
       },
       { heading: 'Limit', cell: ({ limit }) => grouped(limit), isNumber: true },
-      { heading: 'Paths', cell: ({ paths }) => markup`<code class="whole">${paths ?? 'all'}</code>` },
+      ...(clients.some(({ paths }) => paths !== undefined)
+        ? [
+            {
+              heading: 'Paths',
+              cell: ({ paths }: ClientAtLimit) => markup`<code class="whole">${paths ?? 'all'}</code>`,
+            },
+          ]
+        : []),
       { heading: 'Requests', cell: ({ requests }) => grouped(requests), isNumber: true },
-      ...more,
+      ...last,
     ],
     clients,
   )
 }
 
-/** What the replay by the proposed document says of a client. */
-function refusedColumns({ refused }: WithProposal): Column<ClientAtLimit>[] {
+/** What the replay by the proposed document says of a client: its refusals, and details. */
+function refusedColumns({ refused }: WithProposal): [Column<ClientAtLimit>[], Column<ClientAtLimit>[]] {
   const known = new Map(refused.map((client) => [`${client.policy} ${client.identity}`, client]))
   const foundFor = ({ policy, identity }: ClientAtLimit) => known.get(`${policy} ${identity}`)
-  return [
-    { heading: 'Refused', cell: (client) => grouped(foundFor(client)?.refused ?? 0), isNumber: true },
+  const count: Column<ClientAtLimit> = {
+    heading: 'Refused',
+    cell: (client) => grouped(foundFor(client)?.refused ?? 0),
+    isNumber: true,
+  }
+  const details: Column<ClientAtLimit>[] = [
     {
       heading: 'Its paths',
       cell: (client) => foundFor(client)?.paths.map((path) => markup`<code class="path">${path}</code>`),
     },
-    { heading: 'Agent', cell: (client) => markup`<span class="agent">${foundFor(client)?.agent ?? '–'}</span>` },
+    ...(refused.some(({ agent }) => agent !== undefined)
+      ? [
+          {
+            heading: 'Agent',
+            cell: (client: ClientAtLimit) => markup`<span class="agent">${foundFor(client)?.agent ?? '–'}</span>`,
+          },
+        ]
+      : []),
   ]
+  return [[count], details]
 }
 
 /** The windows of all paths, and those of other groups that have a limit. */
@@ -168,7 +190,7 @@ function windowsTable({ groups }: Proposal): Markup {
       {
         heading: 'In the document',
         cell: ({ isProposed }) =>
-          markup`<span class="whole">${isProposed ? 'yes' : 'no: it refuses no further client'}</span>`,
+          markup`<span class="whole">${isProposed ? 'yes' : 'no: those of the document refuse the same'}</span>`,
       },
     ],
     shown,
