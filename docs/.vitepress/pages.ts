@@ -43,6 +43,8 @@ export const GUIDES = [
       page('Stores for other limiters', '/bridges'),
       page('Examples and demo', '/examples'),
       page('Recipes', '/recipes'),
+      page('Recipes: accounts and costs', '/recipes-accounts'),
+      page('Recipes: senders and networks', '/recipes-networks'),
       page('The life of a request', '/lifecycle'),
       page('Why is a client refused?', '/why-refused'),
     ],

@@ -7,7 +7,7 @@ import { freePort } from '../../../scripts/lib/ports.js'
 import { startNginx } from '../../support/nginx.js'
 import { fencesOf } from './markdown.js'
 
-const RECIPES = readFileSync(new URL('../../../docs/recipes.md', import.meta.url), 'utf8')
+const RECIPES = readFileSync(new URL('../../../docs/recipes-networks.md', import.meta.url), 'utf8')
 const SETTINGS = fencesOf(RECIPES).find(({ language }) => language === 'nginx')?.text ?? ''
 
 /** Behind nginx: responds with the addresses that nginx passes on. */
