@@ -4,6 +4,7 @@ import { join } from 'node:path'
 /** Pages that moved, and where they stand. Links of others to the old address lead there. */
 export const MOVED: Readonly<Record<string, string>> = {
   '/blocks': '/blocks-and-lists',
+  '/keys-and-proxies': '/keys',
   '/leases': '/fewer-round-trips#leases',
   '/lists': '/blocks-and-lists#lists',
   '/queues-and-shaping': '/queues',
