@@ -101,6 +101,7 @@ export const GUIDES = [
       page('Changing policies', '/policy-changes'),
       page('Policies in PostgreSQL', '/policies-in-postgres'),
       page('Gateways and other languages', '/gateways'),
+      page('The decider', '/decider'),
       page('Replay a log', '/simulate'),
       page('Record live traffic', '/recordings'),
     ],

@@ -80,5 +80,6 @@ export const WORDS: Readonly<Record<string, string>> = {
   'policy-overrides': 'override exception for one customer raise limit',
   'policy-changes': 'reload hot reload rollback versions carry',
   simulate: 'replay access log what if try limits who would be refused',
-  gateways: 'auth_request caddy traefik haproxy envoy sidecar python go other languages',
+  gateways: 'auth_request caddy traefik haproxy envoy sidecar other languages',
+  decider: 'python go php ruby other languages serve http api',
 }

@@ -249,7 +249,7 @@ test('a used address is reported', async () => {
 })
 
 test('the examples of the documentation have the responses that it shows', async () => {
-  const page = readFileSync(new URL('../../../docs/gateways.md', import.meta.url), 'utf8')
+  const page = readFileSync(new URL('../../../docs/decider.md', import.meta.url), 'utf8')
   const requests = [...page.matchAll(/-d '(.*)'\n# (.*)/g)]
   expect(requests).toHaveLength(2)
   for (const [, request = '', shown = ''] of requests) {

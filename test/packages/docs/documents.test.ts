@@ -152,7 +152,7 @@ test('every sidecar belongs to a document', () => {
 })
 
 /** Documents with commands for a terminal, which `test/cli` or `demo.test.ts` runs. */
-const OF_COMMANDS = ['docs/examples.md', 'docs/gateways.md', 'packages/cli/README.md']
+const OF_COMMANDS = ['docs/examples.md', 'docs/gateways.md', 'docs/decider.md', 'packages/cli/README.md']
 
 /** Documents without blocks. */
 const WITHOUT_BLOCKS = [
