@@ -78,7 +78,7 @@ export const SEARCHES = {
   'file upload': '/recipes-accounts',
   'concurrent requests': '/requests-in-flight',
   'custom error message': '/responses-and-headers',
-  'X-RateLimit-Remaining': '/responses-and-headers',
+  'X-RateLimit-Remaining': '/header-formats',
   CORS: '/responses-and-headers',
   'health check': '/blocks-and-lists',
   'admin dashboard': '/console',

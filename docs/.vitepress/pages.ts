@@ -74,6 +74,7 @@ export const GUIDES = [
     text: 'Over the limit',
     items: [
       page('Responses and headers', '/responses-and-headers'),
+      page('Custom responders', '/custom-responders'),
       page('Responders', '/responders'),
       page('Delays and queues', '/queues'),
       page('Turns', '/turns'),
@@ -143,6 +144,7 @@ export const LOOK_UP = [
     items: [
       page('Options', '/options'),
       page('Console: routes and streams', '/console-reference'),
+      page('Header formats', '/header-formats'),
       page('Features together', '/features-together'),
       page('Errors and warnings', '/errors'),
       page('Guarantees', '/guarantees'),

@@ -24,7 +24,7 @@ export const WORDS: Readonly<Record<string, string>> = {
   responders: 'throttle throttling slow down slowdown shaping degrade tarpit',
   'requests-in-flight': 'concurrency concurrent requests parallel in flight',
   'responses-and-headers': '429 too many requests 503 headers header problem details custom message',
-  'responses-and-headers#legacy': 'X-RateLimit-Remaining',
+  'header-formats#legacy': 'X-RateLimit-Remaining',
   'responses-and-headers#retry-after': 'Retry-After backoff',
   'responses-and-headers#in-browsers': 'CORS preflight OPTIONS',
   'choosing-a-limit': 'how many requests per minute sizing which limit propose recommend from access log',
