@@ -102,7 +102,7 @@ export class Model {
     return [...enforced.filter((p) => !this.#isLater(p)), ...enforced.filter((p) => this.#isLater(p))]
   }
 
-  /** A policy with `anonymous: 'skip'` limits no request without its key: docs/keys-and-proxies.md. */
+  /** A policy with `anonymous: 'skip'` limits no request without its key: docs/keys.md. */
   #applies(p: number, { client }: Request): boolean {
     return client !== undefined || this.#policy(p).anonymous !== 'skip'
   }

@@ -87,7 +87,7 @@ function isInvalid(error: unknown): boolean {
   return (error as { code?: unknown } | undefined)?.code === 'INVALID_POLICY'
 }
 
-/** docs/responses-and-headers.md and docs/keys-and-proxies.md. */
+/** docs/responses-and-headers.md and docs/keys.md. */
 const STATUSES: Readonly<Record<string, number>> = { denied: 403, invalid: 400, unavailable: 503 }
 
 class Player {
