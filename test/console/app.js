@@ -20,8 +20,14 @@ app.use(
     store,
     limiters: [limit],
     policies: document,
+    traffic: true,
     authorize: (request) => request.headers.authorization === 'ann' && { name: 'ann', may: 'act' },
   }),
+)
+app.use(
+  '/documents',
+  rateLimit({ store, policies: document, warnings: { SLUICE_ONE_CLIENT: false } }),
+  (_request, response) => void response.send('ok'),
 )
 app.use(limit)
 app.use((_request, response) => void response.send('ok'))

@@ -74,6 +74,44 @@ test('a console shows the last refusals of every process, with paths and without
   })
 })
 
+test('traffic of every process is one sum by the policies of the document, and so are its live decisions', async () => {
+  const ip = '192.0.2.3'
+  const visited = await Promise.all(Array.from({ length: 60 }, (_, n) => visit(n % PROCESSES, ip, '/documents/1')))
+  expect(visited.filter((status) => status === 429)).toHaveLength(10)
+  const traffic = async (more: object) => {
+    const to = Date.now() + 60_000
+    return act(0, 'traffic', { from: to - 3_600_000, to, policy: 'all', ...more })
+  }
+  // Other processes write each ten seconds.
+  const all = (await until(
+    'all processes have written theirs',
+    async () => {
+      const { paths } = await traffic({})
+      return paths.entries[0]?.decisions >= 60 ? paths : undefined
+    },
+    { everyMs: 500 },
+  )) as object
+  expect(all).toEqual({ entries: [{ value: '/documents/:number', decisions: 60, refused: 10 }], error: 0 })
+  const { clients } = await traffic({ reason: 'refused' })
+  expect(clients.entries).toMatchObject([{ client: { kind: 'ip', value: ip }, decisions: 10, refused: 10 }])
+
+  const paths = new Set<string>()
+  let after = 0
+  await until(
+    'refusals of three processes are shown',
+    async () => {
+      const tail = await act(0, 'tail', { policy: 'all', reason: 'refused', after })
+      after = tail.after
+      for (const { path } of tail.rows) paths.add(path)
+      for (const process of [1, 2, 3]) await visit(process, ip, `/documents/${process}`)
+      await visit(1, ip, '/other')
+      return paths.size >= 3
+    },
+    { everyMs: 500 },
+  )
+  expect(paths).toEqual(new Set(['/documents/1', '/documents/2', '/documents/3']))
+})
+
 test('one of four rollbacks at once is in force in every process, and the others are conflicts', async () => {
   const answers = await Promise.all(
     Array.from({ length: PROCESSES }, (_, i) => asked(i, 'rollback', { version: 1, expected: 2 })),

@@ -11,8 +11,10 @@ import { servedPage, servedStore } from './served.js'
 
 const { open, opened, tab } = consoleBrowser()
 
-const colourOf = (page: Page, selector: string): Promise<string> =>
-  page.locator(selector).first().evaluate('(element) => getComputedStyle(element).color')
+const colourOf = (page: Page, selector: string): Promise<string | undefined> => {
+  const element = page.locator(selector).first()
+  return element.evaluate((shown) => shown.ownerDocument.defaultView?.getComputedStyle(shown).color)
+}
 
 test('an outage is told once on each page, what is of before is grey, and both end with it', async () => {
   const own = await startRedis()

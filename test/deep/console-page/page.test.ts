@@ -223,7 +223,7 @@ function steady(tree: string): string {
   return tree
     .replace(/^ {2}- region "Needs attention":\n(?: {4}.*\n)*/gm, '')
     .replace(/\b\d\d:\d\d(:\d\d)?( [AP]M)?\b/g, 'hh:mm:ss')
-    .replace(/\b\d{1,2} [A-Z][a-z]{2}( \d{4})?, (?=hh)/g, '')
+    .replace(/\b(?:[A-Z][a-z]{2} )?\d{1,2} [A-Z][a-z]{2}( \d{4})?, (?=hh)/g, '')
     .replace(/\b\d+(\.\d+)? (ms|s|min|h)( \d+ (s|min))?\b/g, 'n $2')
     .replace(/\b(decisions a (?:second|minute)|refused|decided alone) [\d.–]+/g, '$1 n')
     .replace(/\d+(\.\d+)? ?%/g, 'n %')

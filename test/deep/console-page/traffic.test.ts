@@ -73,6 +73,7 @@ test.each(LOOKS)('traffic fits and passes axe: $width px, $colorScheme', async (
   await page.getByRole('button', { name: 'ip 192.0.2.7' }).waitFor()
   await checked(page, 'traffic-full', look)
   await page.evaluate("location.hash = '/near'")
+  await page.getByText(/limits used up/).click()
   await page.getByRole('link', { name: 'ip 192.0.2.7' }).waitFor()
   await checked(page, 'near-full', look)
   await page.evaluate("location.hash = '/traffic'")

@@ -18,7 +18,8 @@ export function useAway(listener: () => void): void {
 }
 
 const OUTAGE = 503
-/** A store that did not answer in time is asked once more before that is told, after as long, in ms. */
+/** A store that failed as soon, such as at its deadline of 100 ms, is asked once more before that is told, after as long, in ms. */
+const SOON_MS = 1000
 const AGAIN_MS = 700
 
 /** Has every part of the page ask again: something was changed. */
@@ -75,13 +76,14 @@ export function useAsk<Answer>(path: string | undefined, body?: object, everyMs?
     const ending = new AbortController()
     let again: ReturnType<typeof setTimeout> | undefined
     const look = () => {
+      const since = Date.now()
       ask<Answer>(path, bodyNow.current, ending.signal).then(
         (answer) => setState({ of, answer, answeredAt: Date.now(), error: undefined, failedAt: undefined }),
         (error: unknown) => {
           if (ending.signal.aborted) return
           const isOutage = error instanceof Refused && error.status === OUTAGE
           if (isOutage) tellAway()
-          if (isOutage && again === undefined) {
+          if (isOutage && again === undefined && Date.now() - since < SOON_MS) {
             again = setTimeout(look, AGAIN_MS)
             return
           }

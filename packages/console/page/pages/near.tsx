@@ -1,8 +1,8 @@
-import type { NearAnswer } from '../../src/traffic/answers.js'
+import type { NearAnswer, NearEntry } from '../../src/traffic/answers.js'
 import { useShell } from '../context.js'
 import { useAsk } from '../live/use-ask.js'
 import { Failure, Notice, PageHead, Text, Time, Who } from '../parts/basics.js'
-import { share, whole } from '../parts/format.js'
+import { counted, share, whole } from '../parts/format.js'
 import { Table } from '../parts/table.js'
 import { Bar } from './client.js'
 
@@ -13,11 +13,12 @@ export function Near() {
   const { about } = useShell()
   const found = useAsk<NearAnswer>('/api/near', undefined, EVERY_MS)
   const { answer } = found
+  const full = (answer?.entries ?? []).filter(isFull)
   return (
     <>
       <PageHead
         title="Near a limit"
-        about="Clients that have used 80 % of a limit or more, when a process saw them last. Those that have used all of it stand last."
+        about="Clients that have used 80 % of a limit or more, when a process saw them last."
       />
       <Failure of={found} />
       {answer?.processes === 0 && !about.features.traffic && (
@@ -27,28 +28,54 @@ export function Near() {
         </Notice>
       )}
       {!found.error && (answer?.processes !== 0 || about.features.traffic) && (
-        <Table
-          name="Near a limit"
-          rows={answer?.entries}
-          empty="No client has used 80 % of a limit."
-          keyOf={({ id, policy, limit }) => JSON.stringify([id, policy, limit])}
-          columns={[
-            { title: 'Client', show: ({ client }) => <Who {...client} /> },
-            { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text> },
-            { title: 'Limit', show: ({ limit }) => <Text>{limit}</Text> },
-            {
-              title: 'Used',
-              show: ({ used }) => (
-                <span class="used">
-                  <Bar share={used} /> {share(used)}
-                </span>
-              ),
-            },
-            { title: 'Left', isNumber: true, show: ({ remaining }) => whole(remaining) },
-            { title: 'Seen', show: ({ at }) => <Time at={at} /> },
-          ]}
-        />
+        <>
+          <NearTable
+            name="Near a limit"
+            entries={answer?.entries.filter((entry) => !isFull(entry))}
+            empty="No client has used 80 % of a limit and has some of it left."
+          />
+          {full.length > 0 && (
+            <details>
+              <summary>{counted(full.length, 'limit')} used up: further requests of these clients are refused</summary>
+              <NearTable name="Limits that are used up" entries={full} empty="" />
+            </details>
+          )}
+        </>
       )}
     </>
+  )
+}
+
+const isFull = ({ used }: NearEntry): boolean => used >= 1
+
+interface NearTableProps {
+  readonly name: string
+  readonly entries: readonly NearEntry[] | undefined
+  readonly empty: string
+}
+
+function NearTable({ name, entries, empty }: NearTableProps) {
+  return (
+    <Table
+      name={name}
+      rows={entries}
+      empty={empty}
+      keyOf={({ id, policy, limit }) => JSON.stringify([id, policy, limit])}
+      columns={[
+        { title: 'Client', show: ({ client }) => <Who {...client} /> },
+        { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text> },
+        { title: 'Limit', show: ({ limit }) => <Text>{limit}</Text> },
+        {
+          title: 'Used',
+          show: ({ used }) => (
+            <span class="used">
+              <Bar share={used} /> {share(used)}
+            </span>
+          ),
+        },
+        { title: 'Left', isNumber: true, show: ({ remaining }) => whole(remaining) },
+        { title: 'Seen', show: ({ at }) => <Time at={at} /> },
+      ]}
+    />
   )
 }

@@ -43,7 +43,7 @@ export function OverrideTable({ name, overrides, isOfOne }: OverrideTableProps) 
                 class="quiet"
                 onClick={() => open(<EndOverrideDialog limiter={override.limiter} override={override} />)}
               >
-                End<span class="hidden"> the override of {override.policy}</span>
+                End
               </button>
             ),
           },
