@@ -81,6 +81,8 @@ export type {
   LimiterEvents,
   ListenOptions,
   NearLimitEvent,
+  OutboundEvent,
+  OutboundLimit,
   PoliciesReloadedEvent,
   SluiceEvents,
   StrikeEvent,

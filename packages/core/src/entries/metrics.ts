@@ -19,6 +19,7 @@ export type {
   AbuseCounts,
   DecisionCount,
   DurationCounts,
+  OutboundCounts,
   PermitCounts,
   QueueCounts,
   ReportedCounts,

@@ -79,6 +79,28 @@ export interface WaitedEvent {
   readonly outcome: 'admitted' | 'refused' | 'left'
 }
 
+/** A service has responded to a request that waited its turn, or no response came. */
+export interface OutboundEvent {
+  readonly policy: string
+  /** `refused`: by a rate limit. `final`: refused, and no wait helps. `failed`: no response came. */
+  readonly outcome: 'accepted' | 'refused' | 'final' | 'failed'
+  /** Milliseconds for which the service wants no requests of the same key; 0 if it did not say. */
+  readonly holdMs: number
+  /** What the service told of its limits. */
+  readonly limits: readonly OutboundLimit[]
+}
+
+/** A limit as a service tells it. Undefined: not told. */
+export interface OutboundLimit {
+  /** As the service names it. */
+  readonly name: string
+  readonly unit: string
+  readonly limit: number | undefined
+  readonly remaining: number | undefined
+  /** Milliseconds until its units are back. */
+  readonly resetAfterMs: number | undefined
+}
+
 /** Policies that are data have changed, and decide the next request. */
 export interface PoliciesReloadedEvent {
   /** The name of the source, such as the path of a file. */
@@ -106,6 +128,7 @@ export interface LimiterEvents {
 
 /** The events of `events.on()`: those of every limiter, store and policies of this process. */
 export interface SluiceEvents extends LimiterEvents, StoreEvents {
+  readonly outbound: OutboundEvent
   readonly 'policies-reloaded': PoliciesReloadedEvent
 }
 

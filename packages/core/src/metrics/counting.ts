@@ -6,6 +6,7 @@ import type { Store } from '../store/store.js'
 import { isPropertyOf } from '../util/property-of.js'
 import { Counts } from './counts.js'
 import type { Metric } from './described.js'
+import { OUTBOUND_METRICS } from './outbound-metrics.js'
 import { POLICY_METRICS } from './policy-metrics.js'
 import type { Snapshot, StoreCounts } from './snapshot.js'
 import { STORE_METRICS } from './store-metrics.js'
@@ -54,6 +55,7 @@ function begin(shared: Counts): void {
     events.on('ban', ({ policy }) => void shared.of(policy).abuse.bans++),
     events.on('block', ({ policy = '' }) => void shared.of(policy).abuse.blocks++),
     events.on('unblock', ({ policy = '' }) => void shared.of(policy).abuse.unblocks++),
+    events.on('outbound', (event) => shared.of(event.policy).outbound.add(event)),
     events.on('policies-reloaded', () => void shared.policiesReloaded++),
     events.on('warning', ({ code }) => {
       const { warnings } = shared
@@ -79,6 +81,7 @@ function snapshotOf(shared: Counts): Snapshot {
     abuse: policies.flatMap((policy) => policy.abused()),
     used: policies.flatMap((policy) => policy.uses()),
     units: policies.flatMap((policy) => policy.charged()),
+    outbound: policies.flatMap((policy) => policy.outbound.read(policy.policy)),
     reported: policies.flatMap((policy) => policy.reported()),
     stores: storeCounts(),
     warnings: [...shared.warnings].map(([code, count]) => ({ code, count })),
@@ -111,4 +114,4 @@ function statsOf(store: Store): StoreStats | undefined {
 }
 
 /** Every metric, for exporters: its name, and how it is read from a snapshot. */
-export const METRICS: readonly Metric[] = [...POLICY_METRICS, ...STORE_METRICS]
+export const METRICS: readonly Metric[] = [...POLICY_METRICS, ...OUTBOUND_METRICS, ...STORE_METRICS]

@@ -4,6 +4,7 @@ import { BoundedCounts } from '../util/bounded-counts.js'
 import { getOrInsert } from '../util/get-or-insert.js'
 import type { DecisionSource } from '../verdict/decision.js'
 import { REFUSALS } from '../verdict/refusals.js'
+import { OutboundCounters } from './outbound-counts.js'
 import type {
   AbuseCounts,
   DecisionCount,
@@ -50,6 +51,7 @@ export class PolicyCounts {
   readonly abuse = { strikes: 0, bans: 0, blocks: 0, unblocks: 0 }
   readonly #tiers = new Map<string, TierCounts>()
   readonly units = new UnitCounters()
+  readonly outbound = new OutboundCounters()
   readonly #durations = new Map<DecisionSource, BoundedCounts>()
   #waits: BoundedCounts | undefined
   readonly #waited = { waiting: 0, admitted: 0, refused: 0, left: 0 }

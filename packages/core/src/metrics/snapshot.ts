@@ -87,6 +87,26 @@ export interface UnitCounts {
   readonly refunded: number
 }
 
+/** Responses of services to requests that wait their turn, and what they told last of any key. */
+export interface OutboundCounts {
+  readonly policy: string
+  readonly accepted: number
+  /** By a rate limit, such as 429. */
+  readonly refused: number
+  /** Refused, and no wait helps. */
+  readonly final: number
+  /** Without a response. */
+  readonly failed: number
+  /** The latest instant until which a service wants no requests: ms since the epoch; 0 if none did. */
+  readonly heldUntil: number
+  /** At most 20. */
+  readonly limits: readonly {
+    readonly name: string
+    readonly limit: number | undefined
+    readonly remaining: number | undefined
+  }[]
+}
+
 /** Decisions that are not enforced. */
 export interface ReportedCounts {
   readonly policy: string
@@ -118,6 +138,7 @@ export interface Snapshot {
   readonly used: readonly UseCounts[]
   readonly units: readonly UnitCounts[]
   readonly reported: readonly ReportedCounts[]
+  readonly outbound: readonly OutboundCounts[]
   /** Stores that limiters use; at most 100. */
   readonly stores: readonly StoreCounts[]
   readonly warnings: readonly WarningCount[]

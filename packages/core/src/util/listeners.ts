@@ -22,6 +22,7 @@ const ON_CHANNELS = [
   'change',
   'waited',
   'store',
+  'outbound',
   'policies-reloaded',
   'warning',
 ] as const

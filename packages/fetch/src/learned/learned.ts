@@ -137,10 +137,11 @@ export class Learned {
     return kernel.look(this.#own, now, this.#isEven)
   }
 
-  /** Resolves at the next response, as it may tell of more room. */
-  nextAnswer(): Promise<void> {
-    return new Promise((resolve) => {
-      this.#wake = resolve
-    })
+  /** Calls back at the next response, as it may tell of more room. Returns a function that ends it. */
+  onAnswer(wake: () => void): () => void {
+    this.#wake = wake
+    return () => {
+      this.#wake = undefined
+    }
   }
 }

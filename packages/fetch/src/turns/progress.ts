@@ -1,4 +1,5 @@
-import { type Duration, type Limiter, SluiceError, type Verdict } from '@sluice/core'
+import { type Duration, type Limiter, SluiceError, type Verdict, type WaitedEvent } from '@sluice/core'
+import { observeWait } from '@sluice/core/internal'
 import type { Learned } from '../learned/learned.js'
 import type { OutboundOptions } from '../options.js'
 import type { TurnOptions } from './turn.js'
@@ -15,6 +16,7 @@ export class Progress {
   readonly #learned: Learned
   readonly #began = performance.now()
   #timer: NodeJS.Timeout | undefined
+  #observed: ReturnType<typeof observeWait> = undefined
 
   constructor(limiter: Limiter, options: OutboundOptions, key: string, turn: TurnOptions, learned: Learned) {
     this.#limiter = limiter
@@ -29,9 +31,13 @@ export class Progress {
     return performance.now() - this.#began
   }
 
-  /** What is left of `maxWait`. */
+  /** What is left of `maxWait`, in ms. */
+  get leftMs(): number {
+    return this.#turn.maxWaitMs - this.#waitedMs
+  }
+
   get left(): Duration {
-    const ms = this.#turn.maxWaitMs - this.#waitedMs
+    const ms = this.leftMs
     return ms === Number.POSITIVE_INFINITY ? ms : `${Math.max(0, Math.floor(ms))}ms`
   }
 
@@ -41,8 +47,16 @@ export class Progress {
     throw new SluiceError('WAIT_EXCEEDED', 'no units are left')
   }
 
-  end(): void {
+  /** It cannot be sent at once: its wait is observed. */
+  readonly start = (): void => {
+    this.#observed ??= observeWait(this.#limiter)
+  }
+
+  /** Ends it, once. */
+  end(outcome: WaitedEvent['outcome']): void {
     clearTimeout(this.#timer)
+    this.#observed?.(outcome)
+    this.#observed = undefined
   }
 
   async #report(): Promise<void> {

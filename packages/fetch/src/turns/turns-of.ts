@@ -1,5 +1,5 @@
 import type { Units } from '@sluice/core'
-import { durationMs, invalidPolicy, knownOptions } from '@sluice/core/internal'
+import { checkPriority, durationMs, invalidPolicy, knownOptions } from '@sluice/core/internal'
 import type { OutboundOptions, OutboundRequest } from '../options.js'
 import type { QuotaSource } from '../quota/quota-types.js'
 import { type BodyMeter, Costs } from '../usage/costs.js'
@@ -60,8 +60,8 @@ export function turnsOf(options: OutboundOptions, others: readonly string[] = []
         origin,
         maxWaitMs,
         signal,
-        priority: typeof priority === 'function' ? priority(request) : priority,
-        fairBy: fairBy?.(request),
+        priority: checkPriority(where, typeof priority === 'function' ? priority(request) : priority),
+        fairBy: fairBy && clientOf(where, fairBy(request)),
         cost: costs.of(request),
       }
       return async () => {
@@ -72,4 +72,11 @@ export function turnsOf(options: OutboundOptions, others: readonly string[] = []
       }
     },
   }
+}
+
+/** @throws SluiceError `INVALID_POLICY` */
+function clientOf(where: string, client: unknown): string {
+  return typeof client === 'string' && client !== ''
+    ? client
+    : invalidPolicy(where, 'fairBy', 'a non-empty string', client)
 }

@@ -1,19 +1,20 @@
 import {
-  concurrency,
   createLimiter,
   type Limiter,
   memoryStore,
+  type OutboundEvent,
   SluiceError,
   type Units,
   type Verdict,
 } from '@sluice/core'
-import { checkedKey, type KeyedScripts, keyedScriptsOf } from '@sluice/core/internal'
+import { acquirePart, checkedKey, everywhere, type KeyedScripts, keyedScriptsOf, pause } from '@sluice/core/internal'
 import { ALONE_MS, ANSWERED, FAILED, UNSENT } from '../learned/kernel.js'
 import { Learned, type LearnedLook, type Taken } from '../learned/learned.js'
 import { SharedQuota } from '../learned/shared-quota.js'
 import type { OutboundOptions } from '../options.js'
 import type { Quota } from '../quota/quota-types.js'
 import { PACED, SENT, SLOWED, SLOWING, sentIn, sharedLimits, slowedIn, slowedIntervalMs, slowerBy } from './cells.js'
+import { Order } from './order.js'
 import { Progress } from './progress.js'
 import type { Turn, TurnOptions } from './turn.js'
 
@@ -24,21 +25,19 @@ const LEAST_HOLD_MS = 1000
 const MAX_WAITING = 100_000
 /** Keys that a process has in mind. */
 const MAX_KEYS = 10_000
-const LONGEST_TIMER_MS = 60_000
 /** A process that was frozen for as long after it got its turn asks again. */
 const STALE_MS = 5000
 
 /**
  * Gives requests their turns, a key at a time.
  *
- * A process has one request of each key at the store, so that its own order is exact and its pace is up to date: the others wait for
- * the permit of `#order`. The store counts all processes together. A service's wish for a pause is a block of the key.
+ * A process has one request of each key at the store, so that its own order is exact and its pace is up to date: the others wait
+ * in its `Order`. The store counts all processes together. A service's wish for a pause is a block of the key.
  */
 export class Turns {
   readonly #limiter: Limiter
-  readonly #order: Limiter
   readonly #options: OutboundOptions
-  readonly #keys = new Map<string, Learned>()
+  readonly #keys = new Map<string, Key>()
   readonly #scripts: KeyedScripts | undefined
   readonly #hasPermits: boolean
 
@@ -48,22 +47,24 @@ export class Turns {
     this.#scripts = keyedScriptsOf(store)
     this.#hasPermits = limits.some(({ algorithm }) => algorithm === 'concurrency')
     this.#limiter = createLimiter({ name, store, limits: [...limits, ...sharedLimits()], sharedTurns })
-    this.#order = createLimiter({ name, store: memoryStore(), limits: [concurrency({ limit: 1, ttl: '1d' })] })
   }
 
   /** Waits for a turn. @throws SluiceError `WAIT_EXCEEDED`; the reason of the signal */
   async take(key: string, options: TurnOptions): Promise<Turn> {
-    const learned = this.#learnedOf(key)
+    const known = this.#knownOf(key)
+    const { learned } = known
     if (learned.waiting >= MAX_WAITING) throw this.#full(options.origin)
     const progress = new Progress(this.#limiter, this.#options, key, options, learned)
     learned.waiting++
     try {
-      return await this.#take(key, options, learned, progress)
+      return await this.#take(key, options, known, progress)
     } catch (error) {
-      throw error instanceof SluiceError && error.code === 'WAIT_EXCEEDED' ? await progress.tooLong(error) : error
+      const isTooLong = error instanceof SluiceError && error.code === 'WAIT_EXCEEDED'
+      progress.end(isTooLong ? 'refused' : 'left')
+      throw isTooLong ? await progress.tooLong(error) : error
     } finally {
       learned.waiting--
-      progress.end()
+      progress.end('admitted')
     }
   }
 
@@ -73,27 +74,22 @@ export class Turns {
     return new SluiceError('WAIT_EXCEEDED', message)
   }
 
-  async #take(key: string, options: TurnOptions, learned: Learned, progress: Progress): Promise<Turn> {
-    const { signal, priority, fairBy } = options
-    const permit = await this.#order.acquire(
-      key,
-      given({ signal, priority, fairBy, size: MAX_WAITING, maxWait: progress.left }),
-    )
-    const release = () => void this.#order.release(permit)
+  async #take(key: string, options: TurnOptions, { learned, order }: Key, progress: Progress): Promise<Turn> {
+    const leave = await order.enter(options, progress)
     try {
       const { verdict, taken, isFirst } = await this.#admission(key, options, learned, progress)
-      if (!isFirst) release()
-      else setTimeout(release, ALONE_MS).unref()
+      if (!isFirst) leave()
+      else setTimeout(leave, ALONE_MS).unref()
       const sent = { key, taken, verdict, slowed: slowedIn(verdict) ?? 0, sentInLastSecond: sentIn(verdict) }
       return {
         answered: async (quota, isRefusal = false) => {
           await this.#answered(sent, quota, isRefusal)
-          if (isFirst) release()
+          if (isFirst) leave()
         },
         settle: async (actual) => void (await verdict.settle(actual)),
       }
     } catch (error) {
-      release()
+      leave()
       throw error
     }
   }
@@ -106,7 +102,8 @@ export class Turns {
       await this.#room(learned, progress, signal)
       const paced = Math.max(Math.round(1000 * slowedIntervalMs(slowed)), learned.intervalUs)
       const cost = { ...charged, [SENT]: 1, [PACED]: paced }
-      const verdict = await this.#limiter.acquire(key, given({ cost, signal, priority, maxWait: progress.left }))
+      const wait = given({ cost, signal, priority, maxWait: progress.left })
+      const verdict = await acquirePart(this.#limiter, key, wait, progress.start)
       slowed = slowedIn(verdict) ?? slowed
       // A block may have begun while it waited for the requests before it.
       const isBlocked = verdict.delayMs > 0 && (await this.#limiter.peek(key)).block !== undefined
@@ -139,13 +136,15 @@ export class Turns {
       progress.check(waitMs)
       const pauseMs = learned.askAfterMs(waitMs, now)
       if (pauseMs <= 0) return
-      await Promise.race([learned.nextAnswer(), pause(Math.min(pauseMs, LONGEST_TIMER_MS), signal)])
+      progress.start()
+      await pause(pauseMs, signal, (wake) => learned.onAnswer(wake))
     }
   }
 
   /** Takes in the response to a request that had its turn. */
   async #answered(sent: Sent, quota: Quota | undefined, isRefusal: boolean): Promise<void> {
-    const learned = this.#learnedOf(sent.key)
+    const { learned } = this.#knownOf(sent.key)
+    this.#announce(quota, isRefusal)
     learned.answered(sent.taken, quota, quota ? ANSWERED : FAILED)
     // Without the store, permits end by themselves.
     if (this.#hasPermits) this.#limiter.release(sent.verdict).catch(() => {})
@@ -157,6 +156,15 @@ export class Turns {
       // The store is away, and the response is there: this process alone waits.
       learned.hold(Math.max(holdMs, LEAST_HOLD_MS), performance.now())
     }
+  }
+
+  #announce(quota: Quota | undefined, isRefusal: boolean): void {
+    if (!everywhere.hasListeners('outbound')) return
+    const { name: policy = 'fetch' } = this.#options
+    const { holdMs = 0, limits = [] } = quota ?? {}
+    const passed = quota?.isRefusal ? 'final' : 'accepted'
+    const outcome = quota ? (isRefusal ? 'refused' : passed) : 'failed'
+    everywhere.send('outbound', { policy, outcome, holdMs, limits } satisfies OutboundEvent)
   }
 
   async #hold(key: string, ms: number, isRefusal: boolean): Promise<void> {
@@ -183,23 +191,29 @@ export class Turns {
     return this.#options.limits?.some(({ unit }) => unit === 'requests') ? { requests: 0 } : {}
   }
 
-  #learnedOf(key: string): Learned {
-    const learned = this.#keys.get(key) ?? this.#newOf(key)
+  #knownOf(key: string): Key {
+    const known = this.#keys.get(key) ?? this.#newOf(key)
     // The last one used is the last one of the map.
     this.#keys.delete(key)
-    this.#keys.set(key, learned)
-    for (const [other, { inFlight, waiting }] of this.#keys) {
-      if (this.#keys.size <= MAX_KEYS || inFlight + waiting > 0) break
+    this.#keys.set(key, known)
+    for (const [other, { learned }] of this.#keys) {
+      if (this.#keys.size <= MAX_KEYS || learned.inFlight + learned.waiting > 0) break
       this.#keys.delete(other)
     }
-    return learned
+    return known
   }
 
-  #newOf(key: string): Learned {
+  #newOf(key: string): Key {
     const { name = 'fetch', pace } = this.#options
     const shared = this.#scripts && new SharedQuota(this.#scripts, name, `key=${checkedKey('fetch', key)}`)
-    return new Learned(pace === 'even', shared)
+    return { learned: new Learned(pace === 'even', shared), order: new Order() }
   }
+}
+
+/** What this process knows of a key. */
+interface Key {
+  readonly learned: Learned
+  readonly order: Order
 }
 
 /** A request that was sent. */
@@ -223,23 +237,4 @@ interface Admission {
 /** Without fields that are undefined. */
 function given<T extends object>(options: T): T {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as T
-}
-
-function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    signal?.throwIfAborted()
-    const end = () => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', abort)
-    }
-    const abort = () => {
-      end()
-      reject(signal?.reason)
-    }
-    const timer = setTimeout(() => {
-      end()
-      resolve()
-    }, ms)
-    signal?.addEventListener('abort', abort, { once: true })
-  })
 }

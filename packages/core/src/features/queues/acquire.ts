@@ -1,4 +1,5 @@
-import type { LimiterInside } from '../../limiter/limiter.js'
+import type { WaitedEvent } from '../../limiter/events.js'
+import { type BasicLimiter, INSIDE, type LimiterInside } from '../../limiter/limiter.js'
 import { DECISION, type Verdict } from '../../verdict/verdict.js'
 import { type AcquireOptions, type AcquireWait, acquireOptions } from './acquire-options.js'
 import { type LimiterQueues, QUEUES } from './limiter-queues.js'
@@ -10,11 +11,12 @@ export async function acquire<Subject>(
   limiter: LimiterInside<Subject>,
   subject: Subject,
   options: AcquireOptions,
+  onStart?: () => void,
 ): Promise<Verdict> {
   const { engine, early, announce } = limiter
   const { where } = engine.policy
   const began = performance.now()
-  const wait = acquireOptions(engine.policy, options)
+  const wait = { ...acquireOptions(engine.policy, options), onStart }
   const pending = early?.pending
   if (pending) await pending
   let verdict: Verdict
@@ -35,6 +37,25 @@ export async function acquire<Subject>(
     }
   }
   return verdict
+}
+
+/**
+ * For our own packages: a wait that is part of a longer one, which `observeWait` observes. See `Limiter.acquire`. `onStart`: called if
+ * it cannot be admitted at once.
+ */
+export async function acquirePart<Subject>(
+  limiter: BasicLimiter<Subject>,
+  subject: Subject,
+  options: AcquireOptions,
+  onStart: () => void,
+): Promise<Verdict> {
+  return acquire(limiter[INSIDE], subject, options, onStart)
+}
+
+/** For our own packages: begins a wait of a limiter. Returns the function to call at its end; undefined if nothing observes it. */
+export function observeWait(limiter: BasicLimiter<never>): ((outcome: WaitedEvent['outcome']) => void) | undefined {
+  const { emitter, policy } = limiter[INSIDE].engine
+  return emitter.waits(policy.name)
 }
 
 /** What decides before the limits admits or refuses at once. */

@@ -106,7 +106,10 @@ export class RequestWaiter<Subject> implements Waiter {
   }
 
   waits(): ReturnType<NonNullable<Waiter['waits']>> {
-    return this.#engine.emitter.waits(this.#engine.policy.name)
+    const { onStart } = this.#wait
+    if (!onStart) return this.#engine.emitter.waits(this.#engine.policy.name)
+    onStart()
+    return undefined
   }
 
   #neededBy({ plan, identities, priority, cost: own }: Resolved<Subject> & { readonly cost?: Cost }): Needed {

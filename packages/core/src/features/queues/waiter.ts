@@ -24,6 +24,8 @@ export interface WaitOptions {
   readonly waitsForStore: boolean | undefined
   /** The refusal of this request that made it wait, if it is still current. */
   readonly refusal: Verdict | undefined
+  /** Called at its start if it is part of a longer wait, which is observed in its place. */
+  readonly onStart?: (() => void) | undefined
 }
 
 /** The options of a wait that is not given any. */
