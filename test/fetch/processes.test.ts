@@ -106,3 +106,21 @@ test('Retry-After holds the requests of all processes', async () => {
   expect(errors.filter((error) => !String(error).includes('a pause that the service asks for'))).toEqual([])
   expect(service.arrivedAt.length).toBe(arrived)
 }, 60_000)
+
+test('no request of any process comes before Retry-After is over', async () => {
+  const limit = 20
+  await start({ dialect: 'retry-after', limit, windowMs: 3000, retryAfter: 3 })
+  // All processes know the key, so that none of them waits for a first response.
+  await callAll(1, {})
+  const all = callAll(25, { retry: { attempts: 5 } })
+  await expect.poll(() => service.refusedAt.length, { timeout: 20_000 }).toBeGreaterThan(0)
+  expect(await all).toEqual(Array(PROCESSES * 25).fill(200))
+  // A refusal is known to all once its response is there: those before it were in flight.
+  const refused = service.refusedAt as number[]
+  const inFlightMs = 500
+  const bursts = refused.filter((at, i) => i === 0 || at - (refused[i - 1] as number) > inFlightMs)
+  for (const began of bursts) {
+    const during = service.arrivedAt.filter((at) => at > began + inFlightMs && at < began + 3000)
+    expect(during).toEqual([])
+  }
+}, 60_000)

@@ -23,13 +23,16 @@ export interface ServiceOptions {
   readonly limit: number
   readonly windowMs: number
   readonly latencyMs?: number
+  /** The `Retry-After` of the dialect of that name, in seconds. @default 60 */
+  readonly retryAfter?: number
 }
 
 /**
  * A server on a free port that counts by fixed windows, and by a bucket in the dialects of OpenAI and Anthropic. Its clock begins a
  * day ahead, which its `Date` tells.
  */
-export async function startService({ dialect, limit, windowMs, latencyMs = 5 }: ServiceOptions): Promise<Service> {
+export async function startService(options: ServiceOptions): Promise<Service> {
+  const { dialect, limit, windowMs, latencyMs = 5, retryAfter = 60 } = options
   const clock = () => Date.now() + 86_400_000
   const isBucket = dialect === 'openai' || dialect === 'anthropic'
   const state = {
@@ -53,7 +56,7 @@ export async function startService({ dialect, limit, windowMs, latencyMs = 5 }: 
     else state.refusedAt.push(now)
     const remaining = Math.max(0, Math.floor(state.limit - used))
     const resetMs = isBucket ? (used * windowMs) / state.limit : since + windowMs - now
-    const headers = headersOf(dialect, state.limit, remaining, resetMs, isAdmitted, clock())
+    const headers = headersOf(dialect, state.limit, remaining, resetMs, isAdmitted ? undefined : retryAfter, clock())
     const status = isAdmitted ? 200 : dialect === 'github' ? 403 : 429
     setTimeout(() => {
       state.arrivedBeforeResponse ||= state.arrivedAt.length
@@ -76,7 +79,7 @@ function headersOf(
   limit: number,
   remaining: number,
   resetMs: number,
-  isAdmitted: boolean,
+  retryAfter: number | undefined,
   now: number,
 ): Record<string, string | number> {
   switch (dialect) {
@@ -105,7 +108,7 @@ function headersOf(
         'RateLimit-Policy': `"default";q=${limit};w=1`,
       }
     case 'retry-after':
-      return isAdmitted ? {} : { 'Retry-After': 60 }
+      return retryAfter === undefined ? {} : { 'Retry-After': retryAfter }
     case 'bare':
       return {}
   }
