@@ -53,8 +53,9 @@ export class Costs {
   meter({ status, headers }: QuotaSource, charged: Units, settle: Settle): BodyMeter | undefined {
     if (!this.#usage && !this.#countsTokens) return undefined
     if (status >= 400) {
-      const { requests: _, ...own } = charged
-      settle(Object.fromEntries(Object.keys(own).map((unit) => [unit, 0])))
+      // Permits are released, and a refused request has been one.
+      const own = Object.keys(charged).filter((unit) => unit !== 'requests' && unit !== 'concurrent-requests')
+      if (own.length > 0) settle(Object.fromEntries(own.map((unit) => [unit, 0])))
       return undefined
     }
     let told: Units = {}
