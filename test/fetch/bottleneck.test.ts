@@ -89,9 +89,10 @@ async function expectExpiries(): Promise<void> {
 
 async function expectStaggered(limits: readonly Limit<string>[], gapMs: number): Promise<void> {
   const { call, sent, sentAt } = serviceOf({ limits })
-  await Promise.all(['1', '2', '3', '4'].map((name) => call(name)))
-  expect(sent).toEqual(['1', '2', '3', '4'])
-  expect((sentAt[2] as number) - (sentAt[0] as number) + 1).toBeGreaterThanOrEqual(gapMs)
+  const names = ['1', '2', '3', '4', '5', '6']
+  await Promise.all(names.map((name) => call(name)))
+  expect(sent).toEqual(names)
+  expect((sentAt[4] as number) - (sentAt[2] as number)).toBeGreaterThanOrEqual(gapMs)
 }
 
 async function expectOrder(limits: readonly Limit<string>[], jobs: readonly [string, Job?][], expected: string[]) {
@@ -150,7 +151,7 @@ const CASES: readonly Case[] = [
     [20],
     'without room to wait, a request that would have to is rejected',
     async () => {
-      const { call, sent } = serviceOf({ limits: reservoir(1, 60_000), maxWait: 1 })
+      const { call, sent } = serviceOf({ limits: reservoir(1, 3_600_000), maxWait: '20s' })
       const all = await Promise.allSettled([call('1'), call('2'), call('3')])
       expect(all.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected'])
       expect(sent).toEqual(['1'])
@@ -217,7 +218,7 @@ const CASES: readonly Case[] = [
       expect((sentAt[4] as number) - (sentAt[0] as number)).toBeGreaterThanOrEqual(440)
     },
   ],
-  ['general', [29], 'so many in each interval', () => expectStaggered(reservoir(2, 150), 150)],
+  ['general', [29], 'so many in each interval', () => expectStaggered(reservoir(2, 150), 140)],
   [
     'general',
     [31, 32],
@@ -226,10 +227,10 @@ const CASES: readonly Case[] = [
       const { call, sentAt } = serviceOf({ limits: increasing(3, 1, 100), cost: byWeight })
       await call('3', { weight: 3 })
       await Promise.all([call('1'), call('2'), call('4')])
-      for (const gap of gapsOf(sentAt)) expect(gap).toBeGreaterThanOrEqual(95)
+      expect((sentAt[3] as number) - (sentAt[1] as number)).toBeGreaterThanOrEqual(190)
     },
   ],
-  ['general', [33], 'so many by each growth', () => expectStaggered(increasing(2, 2, 150), 145)],
+  ['general', [33], 'so many by each growth', () => expectStaggered(increasing(2, 2, 150), 140)],
   [
     'priority',
     [1],
@@ -269,7 +270,7 @@ const CASES: readonly Case[] = [
     'a store tells when it is ready, and when it is closed',
     async () => {
       const store = redisStore(redis)
-      expect(await store.ready()).toBe(true)
+      expect(await store.ready()).toMatchObject({ state: 'available' })
       expect(await store.close()).toBe(undefined)
     },
   ],
@@ -405,7 +406,9 @@ const OTHERS: Readonly<Record<keyof typeof TOTALS, readonly number[]>> = {
   cluster: [2, 8, 9, 11, 12, 13, 14, 19, 20, 26, 27, 28, 32, 33, 34, 35, 37],
 }
 
-test.each(CASES)('%s.js %j: %s', (_file, _places, _about, run) => run(), 30_000)
+for (const [file, places, about, run] of CASES) {
+  test(`${file}.js ${places.join(', ')}: ${about}`, async () => void (await run()), 30_000)
+}
 
 test('each case of bottleneck is run, or said to differ', () => {
   for (const [file, total] of Object.entries(TOTALS)) {
