@@ -24,18 +24,30 @@ const REPOSITORY = address === undefined ? undefined : `${address}/blob/main`
 const apiSidebar = fileURLToPath(new URL('../api/typedoc-sidebar.json', import.meta.url))
 const api: { text: string; link: string }[] = existsSync(apiSidebar) ? JSON.parse(readFileSync(apiSidebar, 'utf8')) : []
 
-/** The packages of the API. That of `here`, the link of one of them, is marked as the place of the page. */
-const packagesOfApi = (here?: string) => [
-  {
-    text: 'API',
-    link: '/api/',
-    items: api.map(({ text, link }) => ({
-      text: link === here ? `<span class="is-here" aria-current="true">${text}</span>` : text,
-      link,
-    })),
-  },
-  { text: 'Reference', link: '/options' },
-]
+const packageOf = (text: string) => text.split('/').slice(0, 2).join('/')
+
+/**
+ * The packages of the API. The entry at the link `here` is marked as the place of the page. Each other package has its first
+ * entry alone, as the sidebar is a part of some six hundred pages.
+ */
+const packagesOfApi = (here?: string) => {
+  const place = packageOf(api.find(({ link }) => link === here)?.text ?? '')
+  const isShown = (text: string, i: number) =>
+    here === undefined || packageOf(text) === place || packageOf(text) !== packageOf(api[i - 1]?.text ?? '')
+  return [
+    {
+      text: 'API',
+      link: '/api/',
+      items: api
+        .filter(({ text }, i) => isShown(text, i))
+        .map(({ text, link }) => ({
+          text: link === here ? `<span class="is-here" aria-current="true">${text}</span>` : text,
+          link,
+        })),
+    },
+    { text: 'Reference', link: '/options' },
+  ]
+}
 
 /** Pages beyond docs/ find no Vue from where they are. */
 const vue = dirname(createRequire(import.meta.url).resolve('vue/package.json'))
