@@ -12,7 +12,7 @@ export const SEARCHES = {
   'Retry-After': '/responses-and-headers',
   burst: '/choosing-an-algorithm',
   'sliding window': '/choosing-an-algorithm',
-  month: '/choosing-an-algorithm',
+  month: '/windows',
   'per user': '/recipes',
   'API key': '/recipes',
   webhook: '/recipes-networks',

@@ -54,6 +54,7 @@ export const GUIDES = [
     items: [
       page('Choosing a limit', '/choosing-a-limit'),
       page('Choosing an algorithm', '/choosing-an-algorithm'),
+      page('Windows of the clock and the calendar', '/windows'),
       page('Keys', '/keys'),
       page('Addresses and proxies', '/proxies'),
       page('Behind your host', '/behind-your-host'),

@@ -29,7 +29,7 @@ export const WORDS: Readonly<Record<string, string>> = {
   'responses-and-headers#in-browsers': 'CORS preflight OPTIONS',
   'choosing-a-limit': 'how many requests per minute sizing which limit propose recommend from access log',
   'choosing-an-algorithm': 'burst sliding window fixed window token bucket leaky bucket GCRA algorithm',
-  'choosing-an-algorithm#windows-of-the-calendar': 'month monthly calendar billing period time zone midnight reset',
+  'windows#windows-of-the-calendar': 'month monthly calendar billing period time zone midnight reset',
   keys: 'session user id count by',
   proxies:
     'behind load balancer proxy X-Forwarded-For forwarded real client IP trust one client everyone shares same IP',

@@ -285,7 +285,7 @@ export class Count {
       each.isPassed = true
       each.least.cost = Math.min(each.least.cost, each.fitting)
     }
-    // A window without units is over: the next request begins another. docs/choosing-an-algorithm.md, Where windows start.
+    // A window without units is over: the next request begins another. docs/windows.md, Where windows start.
     if (this.limit.anchor !== 'first-request' || this.room(now)[this.isLeased ? 1 : 0] !== this.capacity) return
     // It is over when its lease has returned the unit: docs/fewer-round-trips.md, Costs.
     if (this.isLeased) throw new Undecided()
