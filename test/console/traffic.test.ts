@@ -147,6 +147,9 @@ describe.each(Object.keys(STORES))('%s', (name) => {
     const refused = await traffic({ reason: 'refused' })
     expect(of(refused.json.policies)).toEqual({ login: [3, 3] })
     expect(of(refused.json.networks)).toEqual({ '192.0.2.0/24': [3, 3] })
+    // So do the last refusals.
+    const last = await ask(port, '/sluice/api/refusals', { headers: asOperator(port) })
+    expect(last.json.refusals.map(({ policy }: { policy: string }) => policy)).toEqual(['login', 'login', 'login'])
     // One is over 80 % of its limit, and is near it by the name of its policy.
     const near = await ask(port, '/sluice/api/near', { headers: asOperator(port) })
     expect(near.json.entries).toMatchObject([{ policy: 'login', limit: 'login', used: 1 }])

@@ -1,5 +1,6 @@
 import { type DecisionEvent, events, type Store } from '@sluice/core'
 import {
+  decidingPolicies,
   decisionIn,
   identitiesIn,
   type LastRefusal,
@@ -41,14 +42,16 @@ function noteIn(refusals: LastRefusals): () => void {
   }
 }
 
-function refusalOf({ policy, limit, path, outcome, verdict }: DecisionEvent): LastRefusal {
+function refusalOf({ limit, path, outcome, verdict }: DecisionEvent): LastRefusal {
+  const decision = decisionIn(verdict)
   return {
     at: Date.now(),
-    policy,
+    // Those of a document are decided as one limiter.
+    policy: decidingPolicies(decision).join(', '),
     ...(limit !== undefined && { limit }),
     reason: outcome,
     ...(path !== undefined && { path: path.slice(0, LONGEST_PATH) }),
-    identities: [...identitiesIn(decisionIn(verdict))],
+    identities: [...identitiesIn(decision)],
   }
 }
 

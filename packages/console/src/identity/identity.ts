@@ -7,7 +7,7 @@ import {
   type KeyValue,
   type Store,
 } from '@sluice/core'
-import { identityText, isKind, listedValue, textValue } from '@sluice/core/internal'
+import { identityText, isKind, listedValue, ownFieldsOf, textValue } from '@sluice/core/internal'
 import { BANS, LISTS } from '@sluice/core/store'
 import type { CheckedOptions } from '../options.js'
 import { Problem } from '../problem.js'
@@ -38,7 +38,8 @@ export const IDENTITY: Schema = {
 }
 
 /** @throws Problem */
-export function byKind({ kind, value, counted }: GivenIdentity): IdentityByKind {
+export function byKind(given: GivenIdentity): IdentityByKind {
+  const { kind, value, counted } = ownFieldsOf(given)
   if (!isKind(kind)) throw new Problem(400, 'identity.kind: expected a kind such as ip or user')
   return counted ? { kind, value } : { [kind]: value as string }
 }

@@ -9,6 +9,7 @@ import {
   identitiesIn,
   isOfRequests,
   KnownRequest,
+  ownFieldsOf,
   peekLimiter,
   peekPolicies,
 } from '@sluice/core/internal'
@@ -51,14 +52,14 @@ type Peeked = Awaited<ReturnType<typeof peekLimiter>>
 
 /** By the decision that a request gets, of each limiter and document: charges nothing. */
 export async function limitsOf(parts: Parts, identity: IdentityByKind, request: ShownRequest): Promise<ShownLimits[]> {
-  const { path, method, tier, with: others = [] } = request
+  const { path, method, tier, with: others = [] } = ownFieldsOf(request)
   const known = { identities: [identity, ...others.map(byKind)], path, method }
   const ofRequest = (named = tier) => new KnownRequest({ ...known, tier: named })
   const shown = [
     ...parts.limiters.flatMap((limiter) => peeksOfLimiter(limiter, ofRequest, tier)),
     ...parts.documents.map((document) => peeksOfDocument(parts, document, ofRequest)),
   ]
-  return (await Promise.all(shown)).flat()
+  return (await Promise.all(shown)).flat().map(ownFieldsOf)
 }
 
 function peeksOfLimiter(

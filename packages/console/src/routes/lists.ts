@@ -1,5 +1,5 @@
 import type { List, Store, StoreList } from '@sluice/core'
-import { listsOfLimiter } from '@sluice/core/internal'
+import { listsOfLimiter, propertyOf } from '@sluice/core/internal'
 import { LISTS as STORE_LISTS } from '@sluice/core/store'
 import { makeChange } from '../changes.js'
 import { byKind, containsAddress, type GivenIdentity, IDENTITY, textOf } from '../identity/identity.js'
@@ -124,6 +124,8 @@ function hasEffect({ store, limiters, documents }: CheckedOptions<never>, name: 
   return (
     isIn(store[STORE_LISTS]?.given?.[effect]) ||
     limiters.some((limiter) => listsOfLimiter(limiter)[effect].includes(name)) ||
-    documents.some(({ policies }) => [...policies.byName.values()].some(({ options }) => isIn(options[effect])))
+    documents.some(({ policies }) =>
+      [...policies.byName.values()].some(({ options }) => isIn(propertyOf(options, effect))),
+    )
   )
 }

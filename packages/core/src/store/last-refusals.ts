@@ -2,6 +2,7 @@
 export interface LastRefusal {
   /** When it was refused: ms since 1970, by the clock of the process. */
   readonly at: number
+  /** The limiter; of policies that are data, those that refuse. */
   readonly policy: string
   /** The limit with the longest refusal; absent where no limit refuses. */
   readonly limit?: string

@@ -1,5 +1,5 @@
 import type { HttpContext } from '@sluice/core'
-import { type KnownPolicy, type KnownRequest, lastProxyTrust } from '@sluice/core/internal'
+import { type KnownPolicy, type KnownRequest, lastProxyTrust, ownFieldsOf } from '@sluice/core/internal'
 import { contextFor } from './explain.js'
 import { variantBy } from './overrides.js'
 import { type CompiledPolicy, type Variant, variantsOf } from './policy.js'
@@ -18,7 +18,7 @@ export async function variantsForKnown(
   context: HttpContext<unknown> | undefined,
 ): Promise<KnownVariant[]> {
   const { data, name } = policy
-  const { methods, hosts, headers } = data.match ?? {}
+  const { methods, hosts, headers } = ownFieldsOf(data.match ?? {})
   if (context && methods && !methods.includes(context.method) && !isHeadOf(methods, context.method)) return []
   // Whether they fit is not known.
   const unless = [...(hosts ? ['host'] : []), ...Object.keys(headers ?? {}).map((header) => `header:${header}`)]

@@ -3,6 +3,7 @@ import type { AddBlockOptions, BlockScope, StoreBlocks } from '../../store/block
 import type { StoreChanges } from '../../store/changes.js'
 import type { BlockEntry } from '../../store/entries.js'
 import type { IdentityByKind } from '../../store/identity.js'
+import { ownFieldsOf } from '../../util/property-of.js'
 
 /** The blocks of a store, and its log of changes where it keeps one. */
 export interface RecordedBlocks {
@@ -23,7 +24,7 @@ export async function blockBy(
   identity: IdentityByKind,
   options: AddBlockOptions,
 ): Promise<BlockEntry | undefined> {
-  const { policy, ...after } = options
+  const { policy, ...after } = ownFieldsOf(options)
   const scope = scopeOf(policy)
   // A mistake changes nothing, and has no entry.
   checkedAdd('blocks.add', options)
