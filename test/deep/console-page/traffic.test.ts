@@ -140,7 +140,7 @@ test('live decisions keep to the filters, and pause', async () => {
   const { url, send } = await served()
   const { page, complaints } = await opened(`${url}#/traffic`, 'ann')
   await page.getByRole('combobox', { name: 'Policy' }).selectOption('login')
-  await page.getByRole('combobox', { name: 'Outcome' }).selectOption('refused, for any reason')
+  await page.getByRole('combobox', { name: 'Outcome' }).selectOption('every refusal')
   await page.getByRole('button', { name: 'Watch' }).click()
   const rows = page.getByRole('region', { name: 'Live decisions, table' }).getByRole('row')
   const sendBoth = async () => {

@@ -228,7 +228,8 @@ function useUndo(documents: readonly KnownVersion[]): (change: Change) => Compon
     const [was, is] = [change.before, change.after] as (Undoable | undefined)[]
     if (state !== 'done' || (is?.until ?? is?.expiresAt ?? Number.POSITIVE_INFINITY) < Date.now()) return undefined
     const version = versionOf(change, documents)
-    if (version && was?.version && has('/api/rollback'))
+    // Of an earlier version, it would take back the later ones, too.
+    if (version && was?.version && version.until > Date.now() && has('/api/rollback'))
       return <RollbackDialog limiter={version.limiter} version={was.version} />
     if (kind === undefined || value === undefined) return undefined
     if (action === 'block') return <UnblockDialog block={{ kind, value, ...(policy !== undefined && { policy }) }} />

@@ -23,7 +23,7 @@ export const reasonText = (reason: string): string =>
 /** How a decision ended, as the API of traffic has it. */
 export function outcomeText(reason: string): string {
   if (reason === 'left') return 'client left'
-  if (reason === 'refused') return 'refused, for any reason'
+  if (reason === 'refused') return 'every refusal'
   const [, reported] = /^reported:(.*)$/s.exec(reason) ?? []
   return reported === undefined ? reasonText(reason) : `only reported: ${reasonText(reported)}`
 }
