@@ -1,7 +1,10 @@
 // Release: the clients of users, with real waits.
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import Anthropic from '@anthropic-ai/sdk'
+import { startCounting } from '@sluice/core/metrics'
 import { rateLimit } from '@sluice/express'
-import { createTurns, limitedFetch, type OutboundTurn, perSecond } from '@sluice/fetch'
+import { createTurns, limitedFetch, type OutboundTurn, perSecond, tokenBucket } from '@sluice/fetch'
 import axios from 'axios'
 import express from 'express'
 import got from 'got'
@@ -34,6 +37,66 @@ test('Anthropic: its SDK sends no request that is refused', async () => {
   await times(40, () => client.messages.create({ model: 'm', max_tokens: 1, messages: [] }))
   expect(service.admitted).toBe(40)
   expect(service.refusedAt).toEqual([])
+})
+
+/** A model that streams events, and the units that it is charged. */
+async function modelOf(name: string, events: readonly object[]) {
+  const counting = startCounting()
+  const server = createServer((_request, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    for (const event of events) {
+      response.write(`event: ${(event as { type?: string }).type ?? 'message'}\ndata: ${JSON.stringify(event)}\n\n`)
+    }
+    response.end()
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  open.push(() => {
+    counting.stop()
+    server.close()
+  })
+  const limits = [tokenBucket({ unit: 'tokens', refill: 30_000, every: '1m' })]
+  return {
+    options: {
+      apiKey: 'a',
+      baseURL: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      fetch: limitedFetch(fetch, { name, limits }),
+    },
+    tokens() {
+      const row = counting.read().units.find(({ policy, unit }) => policy === name && unit === 'tokens')
+      return row && row.charged - row.refunded
+    },
+  }
+}
+
+test('a stream of the SDK of OpenAI is charged its usage', async () => {
+  const { options, tokens } = await modelOf('openai-stream', [
+    { choices: [{ index: 0, delta: { content: 'Hello' } }] },
+    { choices: [], usage: { prompt_tokens: 9, completion_tokens: 12 } },
+  ])
+  const messages = [{ role: 'user' as const, content: 'Hello' }]
+  const stream = await new OpenAI(options).chat.completions.create({
+    model: 'm',
+    messages,
+    max_tokens: 100,
+    stream: true,
+  })
+  const texts = []
+  for await (const { choices } of stream) texts.push(choices[0]?.delta.content)
+  expect(texts).toEqual(['Hello', undefined])
+  await expect.poll(tokens).toBe(21)
+})
+
+test('a stream of the SDK of Anthropic is charged its usage', async () => {
+  const message = { id: 'a', type: 'message', role: 'assistant', model: 'm', content: [] }
+  const { options, tokens } = await modelOf('anthropic-stream', [
+    { type: 'message_start', message: { ...message, usage: { input_tokens: 25, output_tokens: 1 } } },
+    { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 15 } },
+    { type: 'message_stop' },
+  ])
+  const messages = [{ role: 'user' as const, content: 'Hello' }]
+  const stream = new Anthropic(options).messages.stream({ model: 'm', messages, max_tokens: 100 })
+  expect((await stream.finalMessage()).usage.output_tokens).toBe(15)
+  await expect.poll(tokens).toBe(40)
 })
 
 test('an SDK that retries waits for its turn each time', async () => {
