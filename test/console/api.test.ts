@@ -402,6 +402,26 @@ test('why: deny lists of a document and of the store, modes and missing identiti
   expect(await why('192.0.2.9', '/')).toMatchObject({ now: [{ policy: 'all', reason: 'limited' }] })
 })
 
+test('the plan of an override by address says whether it has an effect in this application', async () => {
+  const document = await policies.from({
+    object: { version: 1, policies: { api: { limits: [{ limit: 5, window: '1h' }] } } },
+  })
+  open.push(() => document.close())
+  const store = memoryStore()
+  const server = await (APPS.Koa as StartApp)({ store, policies: document, authorize })
+  open.push(() => closed(server))
+  const advice = async () => {
+    const body = { policy: 'api', identity: IP, limits: [{ limit: 9 }], until: '2090-01-01T00:00:00Z' }
+    const { json } = await ask(portOf(server), '/sluice/api/override/plan', { headers: withBody(portOf(server)), body })
+    return json.advice
+  }
+  const guard = createGuard({ store, policies: document, warnings: { SLUICE_OPEN_PROXY: false } })
+  await guard(contextOf({ ip: IP.value, proxyTrust: { everyone: 'it', remedy: '', app: {} } }))
+  expect(await advice()).toEqual([expect.stringMatching(/has no effect here/)])
+  await guard(contextOf({ ip: IP.value, proxyTrust: 'named' }))
+  expect(await advice()).toEqual([])
+})
+
 test('sets, lists and ends an override until a date, and each change has an entry', async () => {
   const prefix = `${randomUUID()}:`
   const store = storeOn(prefix)
