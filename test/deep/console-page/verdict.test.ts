@@ -221,6 +221,8 @@ test('an override stands on the page of its client, and a change of a document w
   await override.getByRole('button', { name: 'Undo' }).click()
   await dialog.getByRole('button', { name: 'End override' }).click()
   await page.getByRole('row', { name: /override ended/ }).waitFor()
+  // It would end an override that came later.
+  expect(await override.getByRole('button', { name: 'Undo' }).count()).toBe(0)
   await page.goBack()
   await page.getByText('Nothing is known of this client').waitFor()
   expect(await own.count()).toBe(0)

@@ -163,7 +163,7 @@ function ChangeTable({ changes, isKnown, documents }: ChangeTableProps) {
           title: 'Undo',
           isHidden: true,
           show: (change) => {
-            const dialog = undo(change)
+            const dialog = isLast(change, changes ?? []) && undo(change)
             return (
               dialog && (
                 <button type="button" class="quiet" onClick={() => open(dialog)}>
@@ -176,6 +176,30 @@ function ChangeTable({ changes, isKnown, documents }: ChangeTableProps) {
       ]}
     />
   )
+}
+
+/** What an action changes of a client. Letting in and forgetting end blocks, too. */
+const CHANGED: Readonly<Record<string, string>> = {
+  block: 'block',
+  unblock: 'block',
+  'let-in': 'block',
+  forget: 'block',
+  override: 'override',
+  'override-remove': 'override',
+  'list-add': 'list',
+  'list-remove': 'list',
+}
+
+/** Whether no later change of the same was made, which an undo would take back, too. */
+function isLast(change: Change, changes: readonly Change[]): boolean {
+  const what = CHANGED[change.action]
+  const isSame = ({ action, kind, value, policy, state }: Change) =>
+    state !== 'failed' &&
+    CHANGED[action] === what &&
+    kind === change.kind &&
+    value === change.value &&
+    (policy === change.policy || policy === undefined || what === 'list')
+  return what === undefined || !changes.some((later) => later.number > change.number && isSame(later))
 }
 
 const reasonIn = (state: unknown): string | undefined => (state as { readonly reason?: string } | undefined)?.reason

@@ -14,9 +14,10 @@ import { OverrideTable } from '../parts/overrides.js'
 import { RefusalLine } from '../parts/refusal-line.js'
 import { NotRecorded, RefusalTable } from '../parts/refusals.js'
 import { Table } from '../parts/table.js'
-import { nameOf, type Request, Verdict } from './verdict.js'
+import { isOfNetwork, nameOf, type Request, Verdict } from './verdict.js'
 
 const EVERY_MS = 5000
+const OF_ADDRESSES = 'Refusals name addresses: find one of this network.'
 
 export function Client({ identity }: { identity: Identity | undefined }) {
   if (identity) return <Found key={`${identity.kind}=${valueText(identity)}`} identity={identity} />
@@ -57,12 +58,17 @@ function Found({ identity }: { identity: Identity }) {
         </Section>
       )}
       {answer && answer.lists.length > 0 && <Lists identity={shown} lists={answer.lists} />}
-      <Section title="Last refusals" aside={<span class="muted">of the last 15 minutes</span>}>
+      <Section
+        title="Last refusals"
+        aside={<span class="muted">{known?.why.knownSince ? 'the last that are kept' : 'of the last 15 minutes'}</span>}
+      >
         {known && <RefusalLine of={known.why} now={known.at} />}
         <RefusalTable
           name="Last refusals"
           refusals={why.answer?.refusals ?? (why.error ? [] : undefined)}
-          empty={why.error ? 'They are not known.' : <NotRecorded isOfOne />}
+          empty={
+            why.error ? 'They are not known.' : known && isOfNetwork(known.why) ? OF_ADDRESSES : <NotRecorded isOfOne />
+          }
           isOfOne
         />
       </Section>

@@ -63,10 +63,7 @@ export function Offenders() {
 function namesOf(policies: ReturnType<typeof useShell>['policies'], seen: readonly string[]): readonly string[] {
   const limiters = policies?.limiters.map(({ name }) => name) ?? []
   const documents =
-    policies?.documents.flatMap((each) => [
-      each.limiter,
-      ...each.policies.map(({ name }) => name.split('.', 1)[0] as string),
-    ]) ?? []
+    policies?.documents.flatMap((each) => each.policies.map(({ name }) => name.split('.', 1)[0] as string)) ?? []
   return [...new Set([...limiters, ...documents, ...seen])]
 }
 

@@ -169,6 +169,10 @@ function Document({ document, used, query }: DocumentProps) {
         query={query}
         limits={policies.flatMap(({ name, limits }) => rowsOf(name, limiter, limits, used))}
       />
+      <p class="muted below">
+        Limits are changed in the document: in its file, or by <code>sluice apply</code> for a saved one. The page of a
+        client changes them for that client, and Changes takes a version back.
+      </p>
       {has('/api/overrides') && <Overrides limiter={limiter} />}
     </Section>
   )

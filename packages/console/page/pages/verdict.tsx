@@ -30,7 +30,7 @@ interface VerdictProps {
 /** The answer to the question that brought the operator here. */
 export function Verdict({ why, at, isOld, answer, request, setRequest }: VerdictProps) {
   const { now, reported, unknown } = why
-  const isNetwork = why.identity.kind === 'ip' && unknown.some(({ needs }) => needs?.includes('ip'))
+  const isNetwork = isOfNetwork(why)
   const isOpen = unknown.length > 0 && !isNetwork
   return (
     <div class={isOld ? 'verdict old' : 'verdict'}>
@@ -67,6 +67,10 @@ export function Verdict({ why, at, isOld, answer, request, setRequest }: Verdict
   )
 }
 
+/** Limits count its addresses, each by itself. */
+export const isOfNetwork = ({ identity, unknown }: WhyAnswer): boolean =>
+  identity.kind === 'ip' && unknown.some(({ needs }) => needs?.includes('ip'))
+
 /** A misspelt client is admitted, too. */
 function isKnown({ blocks, refusals, reported }: WhyAnswer, { limits, lists }: IdentityAnswer): boolean {
   const isUsed = ({ limits: all = [], override }: LimitsLeft) => override || all.some((one) => one.resetAfterMs > 0)
@@ -101,12 +105,17 @@ function admitting({ limits }: IdentityAnswer): readonly LimitsLeft[] {
 }
 
 /** Before those of which it is not known: none of it is green. */
-function AdmittedSoFar({ why: { identity }, answer }: { why: WhyAnswer; answer: IdentityAnswer }) {
+function AdmittedSoFar({ why, answer }: { why: WhyAnswer; answer: IdentityAnswer }) {
   const all = admitting(answer)
   if (all.length === 0) return null
   return (
     <Notice>
-      <strong>Admitted by what counts its {identity.kind}</strong>:{' '}
+      {!isKnown(why, answer) && (
+        <>
+          <strong>Nothing is known of this client.</strong>{' '}
+        </>
+      )}
+      <strong>Admitted by what counts its {why.identity.kind}</strong>:{' '}
       {all.map((limits, i) => (
         <span key={nameOf(limits)}>
           {i > 0 && ', '}

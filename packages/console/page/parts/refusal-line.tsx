@@ -16,9 +16,10 @@ export function RefusalLine({ of: { refusals, knownSince = 0 }, now }: { of: Kno
     return [{ name: 'refusals a minute', colour: '--curve-2', values, isFilled: true }]
   }, [at, refusals, knownSince])
   if (refusals.length === 0) return null
+  const isKnown = curves.some(({ values }) => values.some((value) => value !== null))
   return (
     <>
-      <Chart name="Refusals of this client a minute" {...{ at, curves }} height={120} />
+      {isKnown && <Chart name="Refusals of this client a minute" {...{ at, curves }} height={120} />}
       <p class="muted below">
         From the refusals that processes record, the last 200 of each. What was admitted is not kept for single clients.
         {knownSince > 0 && (
