@@ -150,8 +150,9 @@ export class Turns {
     if (this.#hasPermits) this.#limiter.release(sent.verdict).catch(() => {})
     const holdMs = quota?.holdMs ?? 0
     try {
+      // A time alone says when to come back, and not how fast: else each pause would end in a burst. First, as a hold admits no change.
+      if (isRefusal && !quota?.limits.length) await this.#slow(sent)
       if (holdMs > 0) await this.#hold(sent.key, holdMs, isRefusal)
-      else if (isRefusal) await this.#slow(sent)
     } catch {
       // The store is away, and the response is there: this process alone waits.
       learned.hold(Math.max(holdMs, LEAST_HOLD_MS), performance.now())
