@@ -157,6 +157,8 @@ export interface OverridePlan {
   readonly kind: string
   readonly value: string
   readonly until: number
+  /** The override that it would replace. */
+  readonly before?: SavedOverride
   readonly version: number
   readonly canSave: boolean
   readonly lines: string

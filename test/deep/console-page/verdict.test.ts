@@ -52,6 +52,31 @@ test('a limit that needs more than the client is not known, and nothing is green
   expect(await tones(page)).not.toContain('warn')
 })
 
+test('a client is let in together with the user that the page was asked about', async () => {
+  const store = memoryStore()
+  let user: string | undefined = 'bob'
+  const document = await documentOf(
+    { mine: { key: 'user', limits: [{ limit: 1, window: '1h' }] }, all: { limits: [{ limit: 9, window: '1h' }] } },
+    { keys: { user: () => user } },
+  )
+  const guard = createGuard({ store, policies: document })
+  for (let i = 0; i < 2; i++) await guard(contextOf({ ip: IP }))
+  user = undefined
+  const url = await served(store, { policies: document })
+  const { page } = await opened(url, 'ann')
+  await find(page, 'ip', IP, /Admitted by what counts its ip: default › all/)
+  await page.getByRole('textbox', { name: 'Its user' }).fill('bob')
+  await page.getByRole('button', { name: 'Ask again' }).click()
+  await page.getByText('It is refused now.').waitFor()
+  await page.getByRole('button', { name: 'Ask without' }).waitFor()
+  await page.getByRole('button', { name: 'Let in now' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('user bob').waitFor()
+  await dialog.getByRole('button', { name: 'Let in now' }).click()
+  await page.getByText(/is let in, until it has used a limit up again/).waitFor()
+  await page.getByText('A request would be admitted now').waitFor()
+})
+
 test('a policy that only reports is told apart, and refuses nobody', async () => {
   const store = memoryStore()
   const document = await documentOf({

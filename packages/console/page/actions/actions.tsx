@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import type { Block, Identity, LimitsLeft, ListEntry, SavedOverride, WhyAnswer } from '../answers.js'
 import { ask, Refused } from '../api.js'
 import { useListEffects, useListText, useShell } from '../context.js'
-import { isByLimit, stillRefusing } from '../pages/verdict.js'
+import { isByLimit, type Request, stillRefusing } from '../pages/verdict.js'
 import { Text, Time, valueText, WhoText } from '../parts/basics.js'
 import { ActionDialog, Choice, TextField } from '../parts/dialog.js'
 import { changedText, counted } from '../parts/format.js'
@@ -101,12 +101,23 @@ export function UnblockDialog({ block }: { block: Pick<Block, 'kind' | 'value' |
 /** Ends everything that refuses a client now: its blocks, its bans, and what it has used. */
 export function LetInDialog({ identity, known, isCounted, request }: LetInProps) {
   const { blocks } = known.why
+  // The page was asked about all of them together.
+  const all = [identity, ...(request.with ?? [])]
   return (
     <ActionDialog
       title="Let this client in"
       what={
         <>
-          <p>For {shownOf(identity)}, this</p>
+          <p>
+            For{' '}
+            {all.map((each, i) => (
+              <span key={each.kind}>
+                {i > 0 && ' and '}
+                {shownOf(each)}
+              </span>
+            ))}
+            , this
+          </p>
           <ul>
             {blocks.map((block) => (
               <li key={block.policy}>
@@ -114,7 +125,7 @@ export function LetInDialog({ identity, known, isCounted, request }: LetInProps)
                 until <Time at={block.until} />, with its strikes;
               </li>
             ))}
-            {isCounted && <li>forgets what it has used of every limit that its page shows.</li>}
+            {isCounted && <li>forgets what {all.length > 1 ? 'they have' : 'it has'} used of every limit.</li>}
           </ul>
           <p>
             It is then admitted until it has used a limit up again. To let it in for longer, raise its limit until a
@@ -133,7 +144,7 @@ export function LetInDialog({ identity, known, isCounted, request }: LetInProps)
           const { policy } = block
           await ask('/api/unblock', { identity: countedOf(block), ...(policy !== undefined && { policy }) })
         }
-        if (isCounted) await ask('/api/reset', { identity, letIn: true })
+        if (isCounted) for (const each of all) await ask('/api/reset', { identity: each, letIn: true })
         const refusing = stillRefusing(await ask<WhyAnswer>('/api/why', { identity, ...request }))
         return refusing === ''
           ? `${textOf(identity)} is let in, until it has used a limit up again.`
@@ -151,7 +162,7 @@ interface LetInProps {
   readonly known: KnownWhy
   /** Whether a limit that the page shows counts it. */
   readonly isCounted: boolean
-  readonly request: object
+  readonly request: Request
 }
 
 interface ResetProps {

@@ -5,7 +5,7 @@ import { useShell } from '../context.js'
 import { isByLimit } from '../pages/verdict.js'
 import { Notice, Text, Time, valueText, WhoText } from '../parts/basics.js'
 import { ActionDialog, Choice, TextField } from '../parts/dialog.js'
-import { isBucket, limitText, perText } from '../parts/format.js'
+import { changedText, isBucket, limitText, perText } from '../parts/format.js'
 import { type KnownWhy, Stays } from './stays.js'
 
 /** A limit of a document that an override can change. */
@@ -172,11 +172,22 @@ function Plan({ plan, failure }: { plan: OverridePlan | undefined; failure: Refu
       <p>
         For <WhoText {...plan} /> until <Time at={plan.until} />:
       </p>
+      {plan.before && (
+        <p>
+          This replaces its own {plan.before.limits.map(changedText).join('; ')}
+          {plan.before.until !== undefined && (
+            <>
+              , until <Time at={plan.before.until} />
+            </>
+          )}
+          .
+        </p>
+      )}
       <ul>
         {plan.changes.map(({ tier, limit, before, after, isKept }) => (
           <li key={`${tier} ${limit}`}>
-            <Text>{tier === undefined ? limit : `${limit} (tier ${tier})`}</Text>: {limitText(before)} becomes{' '}
-            <strong>{limitText(after)}</strong>
+            <Text>{tier === undefined ? limit : `${limit} (tier ${tier})`}</Text>: {plan.before && 'for others '}
+            {limitText(before)} {plan.before ? 'and for it' : 'becomes'} <strong>{limitText(after)}</strong>
             {isKept ? '; what it has used counts' : '; it begins anew'}
           </li>
         ))}

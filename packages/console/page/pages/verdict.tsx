@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Identity, IdentityAnswer, LimitsLeft, WhyAnswer } from '../answers.js'
 import { useListEffects, useShell } from '../context.js'
-import { Notice, Text, Time, Who } from '../parts/basics.js'
+import { Notice, Text, Time, valueText, Who } from '../parts/basics.js'
 import { TextField } from '../parts/dialog.js'
 import { limitText, whole } from '../parts/format.js'
 import { identityFrom } from '../parts/kinds.js'
@@ -37,6 +37,21 @@ export function Verdict({ why, at, isOld, answer, request, setRequest }: Verdict
       {isOld && (
         <p>
           As of <Time at={at} />:
+        </p>
+      )}
+      {request.with && request.with.length > 0 && (
+        <p>
+          With{' '}
+          {request.with.map(({ kind, value }, i) => (
+            <span key={kind}>
+              {i > 0 && ', '}
+              <Who kind={kind} value={valueText({ kind, value })} />
+            </span>
+          ))}
+          .{' '}
+          <button type="button" class="quiet" onClick={() => setRequest({ ...request, with: [] })}>
+            Ask without
+          </button>
         </p>
       )}
       {now.length > 0 && (

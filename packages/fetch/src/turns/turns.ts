@@ -150,9 +150,10 @@ export class Turns {
     if (this.#hasPermits) this.#limiter.release(sent.verdict).catch(() => {})
     const holdMs = quota?.holdMs ?? 0
     try {
-      // A time alone says when to come back, and not how fast: else each pause would end in a burst. First, as a hold admits no change.
-      if (isRefusal && !quota?.limits.length) await this.#slow(sent)
-      if (holdMs > 0) await this.#hold(sent.key, holdMs, isRefusal)
+      // A time alone says when to come back, and not how fast: else each pause would end in a burst.
+      const slowedMs = isRefusal && !quota?.limits.length ? await this.#slow(sent) : 0
+      const ms = Math.max(holdMs, slowedMs)
+      if (ms > 0) await this.#hold(sent.key, ms, isRefusal)
     } catch {
       // The store is away, and the response is there: this process alone waits.
       learned.hold(Math.max(holdMs, LEAST_HOLD_MS), performance.now())
@@ -177,14 +178,14 @@ export class Turns {
     await this.#limiter.block(key, { for: `${Math.ceil(ms + spreadMs)}ms`, reason })
   }
 
-  /** Slows all down, once for all requests that were in flight. */
-  async #slow({ key, slowed, sentInLastSecond }: Sent): Promise<void> {
+  /** Slows all down, once for all requests that were in flight. Resolves to the ms for which none should be sent. */
+  async #slow({ key, slowed, sentInLastSecond }: Sent): Promise<number> {
     const now = slowedIn(await this.#limiter.peek(key))
-    if (now === undefined || now > slowed + SLOWED_TOLERANCE) return
+    if (now === undefined || now > slowed + SLOWED_TOLERANCE) return 0
     const by = slowerBy(now, sentInLastSecond)
     const cost = { ...this.#noRequest, [SLOWED]: by, [SLOWING]: 1 }
-    if (!(await this.#limiter.consume(key, { cost })).allowed) return
-    await this.#hold(key, Math.max(LEAST_HOLD_MS, slowedIntervalMs(now + by)), true)
+    if (!(await this.#limiter.consume(key, { cost })).allowed) return 0
+    return Math.max(LEAST_HOLD_MS, slowedIntervalMs(now + by))
   }
 
   /** Requests are a unit only where a limit counts them. */
