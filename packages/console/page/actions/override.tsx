@@ -5,7 +5,7 @@ import { useShell } from '../context.js'
 import { isByLimit } from '../pages/verdict.js'
 import { Notice, Text, Time, valueText, WhoText } from '../parts/basics.js'
 import { ActionDialog, Choice, TextField } from '../parts/dialog.js'
-import { changedText, isBucket, limitText, perText } from '../parts/format.js'
+import { changedText, isBucket, limitText, perText, policyIn } from '../parts/format.js'
 import { type KnownWhy, Stays } from './stays.js'
 
 /** A limit of a document that an override can change. */
@@ -26,7 +26,7 @@ function usePlaces(kind: string): readonly Place[] {
     all.flatMap(({ name, limits }) =>
       limits
         .filter((limit) => limit.kind === undefined || limit.kind === kind)
-        .map((limit) => ({ limiter, policy: name.split('.', 1)[0] as string, limit, isOnly: limits.length === 1 })),
+        .map((limit) => ({ limiter, policy: policyIn(name), limit, isOnly: limits.length === 1 })),
     ),
   )
 }

@@ -7,7 +7,7 @@ import { useShell } from '../context.js'
 import { useAsked, usePages } from '../live/use-ask.js'
 import { Chip, Failure, Notice, PageHead, Section, Text, Time, Who } from '../parts/basics.js'
 import { Difference, differenceOf } from '../parts/difference.js'
-import { limitText } from '../parts/format.js'
+import { limitText, policyIn } from '../parts/format.js'
 import { More, Table } from '../parts/table.js'
 import { type DocumentChange, Effects } from './effect.js'
 import { PastCurves } from './overview.js'
@@ -94,7 +94,6 @@ function useDocuments(limiters: readonly string[]): readonly KnownVersion[] {
       return versions.map((version, i) => ({
         ...version,
         limiter,
-        differences: version.differences,
         since: versions[i + 1]?.at ?? 0,
         until: versions[i - 1]?.at ?? Number.MAX_SAFE_INTEGER,
       }))
@@ -258,9 +257,7 @@ function useUndo(documents: readonly KnownVersion[]): (change: Change) => Compon
     if (kind === undefined || value === undefined) return undefined
     if (action === 'block') return <UnblockDialog block={{ kind, value, ...(policy !== undefined && { policy }) }} />
     if (action === 'list-add' && is?.list !== undefined) return <UnlistDialog list={is.list} entry={{ kind, value }} />
-    const limiter = policies?.documents.find((each) =>
-      each.policies.some(({ name }) => name.split('.', 1)[0] === policy),
-    )
+    const limiter = policies?.documents.find((each) => each.policies.some(({ name }) => policyIn(name) === policy))
     if (action !== 'override' || policy === undefined || !limiter) return undefined
     return (
       <EndOverrideDialog

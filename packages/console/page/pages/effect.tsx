@@ -4,7 +4,7 @@ import type { Version } from '../answers.js'
 import { useShell } from '../context.js'
 import { useAsk } from '../live/use-ask.js'
 import { Text } from '../parts/basics.js'
-import { counted, rate, share, whole } from '../parts/format.js'
+import { counted, policyIn, rate, share, whole } from '../parts/format.js'
 
 const MINUTE_MS = 60_000
 /** Minutes before and after a change that are compared. */
@@ -18,12 +18,10 @@ const MAX_POLICIES = 4
 const WORSE = 0.05
 
 /** A change of a document, between the one before and the one after it. */
-export interface DocumentChange {
+export interface DocumentChange extends Pick<Version, 'at' | 'differences'> {
   readonly limiter: string
-  readonly at: number
   readonly since: number
   readonly until: number
-  readonly differences: Version['differences']
 }
 
 /** The policies that differ, by the lines of their differences. */
@@ -123,7 +121,7 @@ function useRefused(of: DocumentChange, policy: string, { from, to }: Span): Ref
   }
   if (!history.answer) return undefined
   const all = policies?.documents.find(({ limiter }) => limiter === of.limiter)?.policies ?? []
-  const own = all.filter(({ name }) => name.split('.', 1)[0] === policy).flatMap(({ limits }) => limits)
+  const own = all.filter(({ name }) => policyIn(name) === policy).flatMap(({ limits }) => limits)
   const rows = history.answer.rows.filter(
     ({ limit, reported }) => !reported && own.some(({ name = policy }) => name === limit),
   )

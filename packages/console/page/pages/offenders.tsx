@@ -6,7 +6,7 @@ import { useFigures } from '../live/figures.js'
 import { useAsk } from '../live/use-ask.js'
 import { Failure, Notice, PageHead, Time, Who } from '../parts/basics.js'
 import { Choice } from '../parts/dialog.js'
-import { counted, share, whole } from '../parts/format.js'
+import { counted, policyIn, share, whole } from '../parts/format.js'
 import { Table } from '../parts/table.js'
 import { Bar } from './client.js'
 
@@ -62,8 +62,7 @@ export function Offenders() {
 
 function namesOf(policies: ReturnType<typeof useShell>['policies'], seen: readonly string[]): readonly string[] {
   const limiters = policies?.limiters.map(({ name }) => name) ?? []
-  const documents =
-    policies?.documents.flatMap((each) => each.policies.map(({ name }) => name.split('.', 1)[0] as string)) ?? []
+  const documents = policies?.documents.flatMap((each) => each.policies.map(({ name }) => policyIn(name))) ?? []
   return [...new Set([...limiters, ...documents, ...seen])]
 }
 

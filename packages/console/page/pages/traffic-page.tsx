@@ -4,7 +4,7 @@ import { useShell } from '../context.js'
 import { useAsk } from '../live/use-ask.js'
 import { Failure, Notice, PageHead, Section, Text, Time, Who, WhoText } from '../parts/basics.js'
 import { Choice } from '../parts/dialog.js'
-import { counted, share, whole } from '../parts/format.js'
+import { counted, policyIn, share, whole } from '../parts/format.js'
 import { outcomeText } from '../parts/refusals.js'
 import { Table } from '../parts/table.js'
 import { goWith, type Query } from '../router.js'
@@ -90,7 +90,7 @@ function namesOf(known: readonly string[], seen: TrafficTop | undefined, chosen:
 function usePolicies(answer: TrafficAnswer | undefined, chosen: string | undefined): string[] {
   const { policies } = useShell()
   const ofDocuments = policies?.documents.flatMap((each) => each.policies) ?? []
-  const names = [...ofDocuments.map(({ name }) => name.split('.', 1)[0] as string)]
+  const names = ofDocuments.map(({ name }) => policyIn(name))
   return namesOf([...names, ...(policies?.limiters ?? []).map(({ name }) => name)], answer?.policies, chosen)
 }
 

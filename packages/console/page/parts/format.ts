@@ -86,6 +86,9 @@ export const isBucket = (algorithm: string | undefined): boolean =>
 /** `2 refusals`, `1 refusal`. */
 export const counted = (count: number, thing: string): string => `${whole(count)} ${thing}${count === 1 ? '' : 's'}`
 
+/** The policy of a name that may end on a tier, as those of documents do. */
+export const policyIn = (name: string): string => name.split('.', 1)[0] as string
+
 /** The fields of a limit that are changed: `limit 30`. */
 export const changedText = (limit: Readonly<Record<string, unknown>>): string =>
   Object.entries(limit)
