@@ -87,7 +87,7 @@ test('every metric is on the dashboard', () => {
 })
 
 test('docs/metrics.md lists each metric with its type and labels, and each alert', () => {
-  const rows = [...PAGE.matchAll(/^\| `(\w+)` \| (\w+) \|[^|]*\|([^|]*)\|/gm)].map(([, name, type, labels = '']) => [
+  const rows = [...PAGE.matchAll(/^\| `(\w+)` \| (\w+) \|([^|]*)\|/gm)].map(([, name, type, labels = '']) => [
     name,
     type,
     [...labels.matchAll(/`(\w+)`/g)].map(([, label]) => label),
