@@ -8,17 +8,17 @@ const FILE = 'docs/features-together.md'
 
 /** @param {{ features: Record<string, string>, rejected: [string, string, string][] }} table */
 function tables({ features, rejected }) {
-  const rows = rejected.map(([one, other, message]) => `| ${linked(one)} | ${linked(other)} | \`${message}\` |`)
+  const sections = Object.keys(features).flatMap((name) => {
+    const rows = rejected.filter(([one]) => one === name)
+    if (rows.length === 0) return []
+    return `${linked(name)} never goes with:
+
+${rows.map(([, other, message]) => `- ${linked(other)}: \`${message}\``).join('\n')}
+`
+  })
   return `
-| feature | never with | message |
-|---|---|---|
-${rows.join('\n')}
-
-These features work with each other, except for those pairs:
-
-${Object.keys(features)
-  .map((name) => `- ${linked(name)}`)
-  .join('\n')}
+${sections.join('\n')}
+These features work with each other, except for those pairs: ${Object.keys(features).map(linked).join(', ')}.
 
 `
 
