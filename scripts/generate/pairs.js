@@ -8,17 +8,18 @@ const FILE = 'docs/features-together.md'
 
 /** @param {{ features: Record<string, string>, rejected: [string, string, string][] }} table */
 function tables({ features, rejected }) {
-  const sections = Object.keys(features).flatMap((name) => {
-    const rows = rejected.filter(([one]) => one === name)
-    if (rows.length === 0) return []
-    return `${linked(name)} never goes with:
-
-${rows.map(([, other, message]) => `- ${linked(other)}: \`${message}\``).join('\n')}
-`
+  const names = Object.keys(features)
+  const sections = names.flatMap((name) => {
+    const pairs = rejected.filter(([one]) => one === name)
+    const lines = pairs.map(([, other, message]) => `- ${linked(other)}: \`${message}\``)
+    return lines.length > 0 ? [`${linked(name)} never goes with:\n\n${lines.join('\n')}\n`] : []
   })
+  const lines = Array.from({ length: Math.ceil(names.length / 10) }, (_, i) => names.slice(10 * i, 10 * i + 10))
   return `
 ${sections.join('\n')}
-These features work with each other, except for those pairs: ${Object.keys(features).map(linked).join(', ')}.
+These features work with each other, except for those pairs:
+
+${lines.map((names) => `- ${names.map(linked).join(', ')}`).join('\n')}
 
 `
 
