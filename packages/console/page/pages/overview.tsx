@@ -10,6 +10,7 @@ import { rate, share, whole } from '../parts/format.js'
 import { NotRecorded, RefusalTable } from '../parts/refusals.js'
 import { StoreChip } from '../parts/store.js'
 import { type Attention, attentionOf } from './attention.js'
+import { Outbound } from './outbound.js'
 import { Traffic } from './send-traffic.js'
 
 const REFUSALS_EVERY_MS = 3000
@@ -36,6 +37,7 @@ export function Overview() {
       <AttentionList all={attention} />
       <Tiles live={live} />
       <Curves live={live} />
+      {live.latest && live.latest.sum.outbound.length > 0 && <Outbound figures={live.latest} />}
       <Section title="Last refusals" aside={<span class="muted">of the last 15 minutes</span>}>
         <Failure of={refusals} />
         <RefusalTable

@@ -1,4 +1,4 @@
-import type { DecisionOutcome, Histogram } from '@sluice/core'
+import type { DecisionOutcome, Histogram, OutboundEvent } from '@sluice/core'
 
 /**
  * Answers of the routes for figures. All times are ms since 1970 by the store's clock, all durations ms, unless a field says
@@ -65,6 +65,29 @@ export interface GaugeRow {
   readonly permits: number
 }
 
+/** Calls to other services by a policy, now. `POST /api/figures/history` has their responses. */
+export interface OutboundRow {
+  readonly policy: string
+  /** The latest instant until which a service wants no requests, in ms since 1970; `null` if none does. */
+  readonly heldUntil: number | null
+  readonly quotas: readonly QuotaRow[]
+}
+
+/** A limit as a service told it last, to any process and for any key. `null`: not told. */
+export interface QuotaRow {
+  /** The service chose it, as it did the unit: text of a stranger. At most 64 characters. */
+  readonly limit: string
+  /** At most 64 characters. */
+  readonly unit: string
+  readonly units: number | null
+  /** `null` also once its units are back: nothing was told since. */
+  readonly remaining: number | null
+  /** When its units are back, in ms since 1970. */
+  readonly resetAt: number | null
+  /** Ms since 1970. */
+  readonly toldAt: number
+}
+
 /** Quantiles of the time until the store has decided, in ms: the bound of a bucket, `null` above the last one or without any. */
 export interface RoundTrip {
   readonly p50: number | null
@@ -114,6 +137,8 @@ export interface SumFigures {
   readonly gauges: readonly GaugeRow[]
   /** At most 256; the others are added up as policy `other`. */
   readonly used: readonly UsedRow[]
+  /** Calls to other services: at most 128 policies with 256 quotas together. Further ones are left out. */
+  readonly outbound: readonly OutboundRow[]
   readonly roundTrip: RoundTrip
   /** Times until the store has decided, in ms. */
   readonly durations: Histogram
@@ -159,6 +184,13 @@ export interface HistoryRow extends DecisionLabels {
   readonly counts: Column
 }
 
+/** Responses of other services to the calls that a policy limits. */
+export interface ResponsesRow {
+  readonly policy: string
+  readonly outcome: OutboundEvent['outcome']
+  readonly counts: Column
+}
+
 /** The answer of `POST /api/figures/history`: columns of equal length. A report counts in the minute in which it was made. */
 export interface HistoryAnswer {
   readonly step: 'minute' | 'hour'
@@ -176,6 +208,8 @@ export interface HistoryAnswer {
   readonly awayMs: Column
   /** At most 256, the largest first; the others are added up as policy `other`. */
   readonly rows: readonly HistoryRow[]
+  /** At most 256, the largest first; the others are added up as policy `other`. */
+  readonly responses: readonly ResponsesRow[]
   /** Quantiles of the time until the store has decided, in ms; `null` without any, or above the last bound. */
   readonly roundTrip: { readonly p50: readonly (number | null)[]; readonly p99: readonly (number | null)[] }
   readonly notes: readonly string[]

@@ -7,11 +7,12 @@ import {
   getOrInsert,
   labelsIn,
   PROCESSES,
+  responsesIn,
   STEP_MS,
 } from '@sluice/core/internal'
 import { OneAtATime } from '../one-at-a-time.js'
 import { Problem } from '../problem.js'
-import type { HistoryAnswer, HistoryBody, HistoryRow } from './answers.js'
+import type { HistoryAnswer, HistoryBody, HistoryRow, ResponsesRow } from './answers.js'
 import { meaningOf } from './count-names.js'
 import { emptyDurations, roundTripOf } from './quantiles.js'
 import { largest } from './sum.js'
@@ -59,6 +60,7 @@ export class History {
       alone: totals.map(({ alone }) => alone),
       awayMs,
       rows: columns.readRows(),
+      responses: columns.readResponses(),
       roundTrip: { p50: trips.map(({ p50 }) => p50), p99: trips.map(({ p99 }) => p99) },
       notes: columns.notes(),
     }
@@ -72,6 +74,7 @@ class Columns {
   readonly totals: Sum[]
   readonly durations: number[][]
   readonly #rows = new Map<string, number[]>()
+  readonly #responses = new Map<string, number[]>()
   readonly #size: number
   #unreadable = 0
   #unknown = new Set<string>()
@@ -87,28 +90,23 @@ class Columns {
   add(i: number, sums: Sums): void {
     if (!sums) this.#unreadable++
     for (const [name, count] of sums ?? []) {
-      const { labels, bucket, isUnknown } = meaningOf(name)
+      const { labels, responses, bucket, isUnknown } = meaningOf(name)
       if (bucket !== undefined) (this.durations[i] as number[])[bucket] = count
       if (name === PROCESSES) this.processes[i] = count
       if (name === AWAY) this.awayMs[i] = count
       if (isUnknown) this.#unknown.add(name)
-      if (!labels) continue
-      this.totals[i]?.add(labels, count)
-      const column = getOrInsert(this.#rows, name, () => new Array<number>(this.#size).fill(0))
-      column[i] = count
+      if (labels) this.totals[i]?.add(labels, count)
+      const rows = labels ? this.#rows : responses && this.#responses
+      if (rows) getOrInsert(rows, name, () => new Array<number>(this.#size).fill(0))[i] = count
     }
   }
 
   readRows(): HistoryRow[] {
-    const sizeOf = (column: readonly number[]) => column.reduce((sum, count) => sum + count, 0)
-    const rows = largest(this.#rows, sizeOf, ([name, column], into) => {
-      const others = into.get(name)
-      into.set(name, others ? others.map((count, i) => count + (column[i] as number)) : column)
-    })
-    return rows.flatMap(([name, counts]) => {
-      const labels = labelsIn(name)
-      return labels ? [{ ...labels, counts }] : []
-    })
+    return rowsOf(this.#rows, labelsIn)
+  }
+
+  readResponses(): ResponsesRow[] {
+    return rowsOf(this.#responses, responsesIn)
   }
 
   notes(): string[] {
@@ -118,4 +116,20 @@ class Columns {
       notes.push(`Counts that this version does not know are left out: ${this.#unknown.size}.`)
     return notes
   }
+}
+
+/** The largest columns, each with the meaning of its name. */
+function rowsOf<Meaning extends object>(
+  columns: ReadonlyMap<string, number[]>,
+  meaningIn: (name: string) => Meaning | undefined,
+): (Meaning & { readonly counts: readonly number[] })[] {
+  const sizeOf = (column: readonly number[]) => column.reduce((sum, count) => sum + count, 0)
+  const rows = largest(columns, sizeOf, ([name, column], into) => {
+    const others = into.get(name)
+    into.set(name, others ? others.map((count, i) => count + (column[i] as number)) : column)
+  })
+  return rows.flatMap(([name, counts]) => {
+    const meaning = meaningIn(name)
+    return meaning ? [{ ...meaning, counts }] : []
+  })
 }

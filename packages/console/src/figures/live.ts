@@ -34,14 +34,15 @@ export class Live {
 
   async #read(): Promise<FiguresAnswer> {
     const live = await this.#figures.live()
-    const sum = new LiveSum()
+    const at = Math.floor(this.#figures.now())
+    const sum = new LiveSum(at)
     let unreadable = 0
     for (const { figures, ...process } of live) {
       if (figures) sum.add(process, figures)
       else unreadable++
     }
     return {
-      at: Math.floor(this.#figures.now()),
+      at,
       from: this.#figures.from,
       sum: sum.read(),
       processes: [...sum.processes]

@@ -11,6 +11,7 @@ import {
 import { DURATION_BOUNDS } from '@sluice/core/metrics'
 import type { DecisionRow, GaugeRow, ProcessFigures, SumFigures, UsedRow } from './answers.js'
 import { meaningOf } from './count-names.js'
+import { Outbound } from './outbound.js'
 import { emptyDurations, quantile, roundTripOf } from './quantiles.js'
 import { rounded, Sum } from './totals.js'
 
@@ -33,6 +34,12 @@ export class LiveSum {
   #durationMs = 0
   readonly #gauges = new SummedRows(MAX_ROWS)
   readonly #used = new SummedRows(MAX_ROWS)
+  readonly #outbound: Outbound
+
+  /** @param now of the store, in ms */
+  constructor(now: number) {
+    this.#outbound = new Outbound(now)
+  }
 
   add(process: Pick<LiveProcess, 'run' | 'ageMs'>, figures: LiveFigures): void {
     const own = { totals: new Sum(), perSecond: new Sum(), durations: emptyDurations() }
@@ -42,6 +49,7 @@ export class LiveSum {
     for (const [i, count] of own.durations.entries()) (this.#durations[i] as number) += count
     for (const [policy, waiting, permits] of figures.gauges) this.#gauges.add(policy, '', [waiting, permits])
     for (const row of figures.used) this.#used.add(...row)
+    this.#outbound.add(process.ageMs, figures)
     if (hasOthers(figures)) this.incomplete.push(`${figures.host} (pid ${figures.pid})`)
     const { host, pid, startedAt, records, gauges, stores } = figures
     this.processes.push({
@@ -75,6 +83,7 @@ export class LiveSum {
       rows: this.#readRows(),
       gauges,
       used: this.#used.read().map(usedRow),
+      outbound: this.#outbound.read(),
       roundTrip: roundTripOf(this.#durations),
       durations: {
         bounds: DURATION_BOUNDS,

@@ -25,7 +25,7 @@ export { FairQueue, type Turn as QueueTurn } from '../features/queues/fair-queue
 export { CONSOLE_LIMITER } from '../features/records/counts.js'
 export { type Figures, figuresIn, type LiveProcess, startReporting } from '../features/records/figures.js'
 export { hasOthers, type LiveFigures, USED_BOUNDS } from '../features/records/live.js'
-export { AWAY, DURATION, DURATION_SUM, labelsIn, othersOf, PROCESSES } from '../features/records/names.js'
+export { AWAY, DURATION, DURATION_SUM, labelsIn, othersOf, PROCESSES, responsesIn } from '../features/records/names.js'
 export { sayRecording } from '../features/records/process-counts.js'
 export { SummedRows } from '../features/records/summed-rows.js'
 export { passThroughGuard } from '../http/guard/guard.js'

@@ -14,9 +14,12 @@ export class OutboundCounters {
   add({ outcome, holdMs, limits }: OutboundEvent): void {
     this.#areAny = true
     this.#responses[outcome]++
-    if (holdMs > 0) this.#heldUntil = Math.max(this.#heldUntil, Date.now() + holdMs)
-    for (const { name, limit, remaining } of limits) {
-      if (this.#limits.has(name) || this.#limits.size < MAX_LIMITS) this.#limits.set(name, { name, limit, remaining })
+    const now = Date.now()
+    if (holdMs > 0) this.#heldUntil = Math.max(this.#heldUntil, now + holdMs)
+    for (const { name, unit, limit, remaining, resetAfterMs } of limits) {
+      if (!this.#limits.has(name) && this.#limits.size >= MAX_LIMITS) continue
+      const resetAt = resetAfterMs === undefined ? undefined : now + resetAfterMs
+      this.#limits.set(name, { name, unit, limit, remaining, resetAt, toldAt: now })
     }
   }
 

@@ -102,8 +102,14 @@ export interface OutboundCounts {
   /** At most 20. */
   readonly limits: readonly {
     readonly name: string
+    /** The word of the service for its units, such as `requests`. */
+    readonly unit: string
     readonly limit: number | undefined
     readonly remaining: number | undefined
+    /** When its units are back: ms since the epoch. */
+    readonly resetAt: number | undefined
+    /** When a response told it last: ms since the epoch. */
+    readonly toldAt: number
   }[]
 }
 

@@ -7,11 +7,12 @@ export const CONSOLE_LIMITER = 'sluice-console'
 const names = new FigureNames()
 
 /** The counts of this process by their names in the store. They never fall. */
-export function countsOf({ decisions, durations }: Snapshot, awayMs: number): Map<string, number> {
+export function countsOf({ decisions, durations, outbound }: Snapshot, awayMs: number): Map<string, number> {
   const counts = new Map<string, number>()
   const add = (name: string, count: number) => counts.set(name, (counts.get(name) ?? 0) + count)
   let sum = 0
   for (const row of decisions) if (row.policy !== CONSOLE_LIMITER) add(names.of(row), row.count)
+  for (const row of outbound) for (const [name, count] of names.ofResponses(row)) add(name, count)
   for (const { policy, source, histogram } of durations) {
     if (source !== 'store' || policy === CONSOLE_LIMITER) continue
     sum += histogram.sum

@@ -12,6 +12,10 @@ const MAX_ROWS = 128
 /** As many limits of a policy, or twice as many policies, are counted by their names. */
 const MANY_ROWS = 50
 const MAX_COUNTS = 512
+/** Limits of other services, those told last. Services choose their names, which may take six times as many characters here. */
+const MAX_QUOTAS = 64
+/** Characters of such a name. */
+const MAX_NAME = 64
 /** Characters of the text of one process. */
 const MAX_TEXT = 131_072
 
@@ -31,6 +35,18 @@ export interface LiveFigures {
   /** By `USED_BOUNDS`, and one more. Limits beyond the bound are those of the policy `other`. */
   readonly used: readonly (readonly [policy: string, limit: string, counts: readonly number[]])[]
   readonly stores: readonly (readonly [store: string, isAvailable: 0 | 1, since: number, pending: number])[]
+  /** Policies of calls to other services, and for how many ms these want no requests. Absent in earlier versions, as are quotas. */
+  readonly holds?: readonly (readonly [policy: string, forMs: number])[]
+  /** As services told them, `null` where they did not. Resets that are over are negative. */
+  readonly quotas?: readonly (readonly [
+    policy: string,
+    limit: string,
+    unit: string,
+    units: number | null,
+    remaining: number | null,
+    resetAfterMs: number | null,
+    toldBeforeMs: number,
+  ])[]
 }
 
 /** Shares of a limit. */
@@ -50,6 +66,7 @@ export function liveText(
     stores: snapshot.stores
       .slice(0, MAX_ROWS)
       .map(({ store, state, since, pending }) => [store, state === 'available' ? 1 : 0, since, pending] as const),
+    ...outboundOf(snapshot, Date.now()),
   }
   return JSON.stringify({ form: FORM, ...figures })
 }
@@ -65,6 +82,24 @@ function usedOf({ used }: Snapshot): LiveFigures['used'] {
   const rows = new SummedRows(MAX_ROWS)
   for (const row of used) if (row.policy !== CONSOLE_LIMITER) rows.add(row.policy, row.limit, neededOf(row).counts)
   return rows.read()
+}
+
+/** In ms from now: the clocks of processes may differ. */
+function outboundOf({ outbound }: Snapshot, now: number): Pick<LiveFigures, 'holds' | 'quotas'> {
+  const quotas = outbound.flatMap(({ policy, limits }) => limits.map((limit) => ({ policy, ...limit })))
+  return {
+    holds: outbound
+      .slice(0, MAX_ROWS)
+      .map(({ policy, heldUntil }) => [policy, Math.max(0, Math.ceil(heldUntil - now))] as const),
+    quotas: quotas
+      .sort((one, other) => other.toldAt - one.toldAt)
+      .slice(0, MAX_QUOTAS)
+      .map(({ policy, name, unit, limit = null, remaining = null, resetAt, toldAt }) => {
+        const resetAfterMs = resetAt === undefined ? null : Math.ceil(resetAt - now)
+        const names = [policy, name.slice(0, MAX_NAME), unit.slice(0, MAX_NAME)] as const
+        return [...names, limit, remaining, resetAfterMs, Math.max(0, now - toldAt)] as const
+      }),
+  }
 }
 
 /** Whether a process has more policies or limits than it has rows, so that a row of their name lacks its decisions. */
@@ -91,6 +126,8 @@ const isText: Test = (value) => typeof value === 'string' && value.length <= 256
 /** As sums of a thousand processes stay exact. */
 const isCount: Test = (value) => Number.isSafeInteger(value) && (value as number) >= 0
 const isTime: Test = (value) => typeof value === 'number' && value >= 0 && value < 2 ** 48
+const isCountOrNone: Test = (value) => value === null || isCount(value)
+const isSpanOrNone: Test = (value) => value === null || (Number.isSafeInteger(value) && Math.abs(value as number) < 2 ** 48)
 const isBuckets: Test = (value) => Array.isArray(value) && value.length === SHARES.length + 1 && value.every(isCount)
 
 function isRows(value: unknown, max: number, ...tests: Test[]): boolean {
@@ -100,7 +137,7 @@ function isRows(value: unknown, max: number, ...tests: Test[]): boolean {
 
 function isLive(value: unknown): value is LiveFigures {
   if (typeof value !== 'object' || value === null) return false
-  const { form, host, pid, startedAt, records, overMs, counts, gauges, used, stores } =
+  const { form, host, pid, startedAt, records, overMs, counts, gauges, used, stores, holds = [], quotas = [] } =
     value as Partial<LiveFigures> & {
       form?: unknown
     }
@@ -114,6 +151,8 @@ function isLive(value: unknown): value is LiveFigures {
     isRows(counts, MAX_COUNTS, isText, isCount, isCount) &&
     isRows(gauges, MAX_ROWS, isText, isCount, isCount) &&
     isRows(used, MAX_ROWS, isText, isText, isBuckets) &&
-    isRows(stores, MAX_ROWS, isText, (one) => one === 0 || one === 1, isTime, isCount)
+    isRows(stores, MAX_ROWS, isText, (one) => one === 0 || one === 1, isTime, isCount) &&
+    isRows(holds, MAX_ROWS, isText, isTime) &&
+    isRows(quotas, MAX_QUOTAS, isText, isText, isText, isCountOrNone, isCountOrNone, isSpanOrNone, isTime)
   )
 }

@@ -1,6 +1,10 @@
-import type { DecisionCount } from '../../metrics/snapshot.js'
+import type { OutboundEvent } from '../../limiter/events.js'
+import type { DecisionCount, OutboundCounts } from '../../metrics/snapshot.js'
 
-/** Names of counts in the store: of decisions `policy|limit|code`, of others a text that begins with `=`. */
+/**
+ * Names of counts in the store: of decisions `policy|limit|code`, of responses of other services `policy||>letter`, of others a text
+ * that begins with `=`.
+ */
 
 /** Characters of a name: Redis keeps sets of short ones in a tenth of the memory. */
 const LONGEST_NAME = 64
@@ -34,6 +38,11 @@ const SOURCES: Readonly<Record<DecisionCount['source'], string>> = {
 }
 const REPORTED = 'r'
 
+type Outcome = OutboundEvent['outcome']
+const RESPONSE = '>'
+/** A letter for each outcome, as above. */
+const RESPONSES: Readonly<Record<Outcome, string>> = { accepted: 'a', refused: 'r', final: 'f', failed: 'x' }
+
 /** Processes that reported in a step. */
 export const PROCESSES = '=p'
 /** Ms in which a store of a process was unavailable. */
@@ -46,6 +55,7 @@ export const DURATION_SUM = '=ts'
 const OTHER = 'other'
 
 const outcomeOf = new Map(Object.entries(OUTCOMES).map(([outcome, letter]) => [letter, outcome as Labels['outcome']]))
+const responseOf = new Map(Object.entries(RESPONSES).map(([outcome, letter]) => [letter, outcome as Outcome]))
 const sourceOf = new Map(Object.entries(SOURCES).map(([source, letter]) => [letter, source as Labels['source']]))
 
 /** Gives decisions their names. Each keeps its own, as counts of a name must not fall. */
@@ -54,7 +64,17 @@ export class FigureNames {
 
   of({ policy, limit, outcome, source, reported }: Labels): string {
     const code = OUTCOMES[outcome] + SOURCES[source] + (reported ? REPORTED : '')
-    const name = fittingName(policy, limit === policy ? SAME : limit, code)
+    return this.#own(fittingName(policy, limit === policy ? SAME : limit, code))
+  }
+
+  /** The responses to calls that a policy limits: those that there were, each with its name. */
+  ofResponses(counts: OutboundCounts): [name: string, count: number][] {
+    return [...responseOf]
+      .filter(([, outcome]) => counts[outcome] > 0)
+      .map(([letter, outcome]) => [this.#own(fittingName(counts.policy, '', RESPONSE + letter)), counts[outcome]])
+  }
+
+  #own(name: string): string {
     if (this.#names.has(name)) return name
     if (this.#names.size >= MAX_NAMES) return othersOf(name)
     this.#names.add(name)
@@ -83,4 +103,11 @@ export function labelsIn(name: string): Labels | undefined {
   const source = sourceOf.get(sourceLetter)
   if (name.length > LONGEST_NAME || policy === undefined || limit === undefined || !outcome || !source) return undefined
   return { policy, limit: limit === SAME ? policy : limit, outcome, source, reported: reported === REPORTED }
+}
+
+/** Undefined for a name that is none of responses, or of an outcome that this version does not know. */
+export function responsesIn(name: string): { readonly policy: string; readonly outcome: Outcome } | undefined {
+  const [, policy, letter = ''] = /^([^|]*)\|[^|]*\|>(.)$/s.exec(name) ?? []
+  const outcome = responseOf.get(letter)
+  return name.length > LONGEST_NAME || policy === undefined || !outcome ? undefined : { policy, outcome }
 }
