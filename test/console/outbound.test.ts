@@ -99,9 +99,7 @@ describe.each(Object.entries(STORES))('on %s', (name, storeOf) => {
       expect(at).toBeLessThan(Date.now() + 65_000)
     }
     isIn60s(row.heldUntil)
-    expect(row.quotas).toEqual([
-      expect.objectContaining({ limit: 'day', unit: 'requests', units: 50, remaining: 40 }),
-    ])
+    expect(row.quotas).toEqual([expect.objectContaining({ limit: 'day', unit: 'requests', units: 50, remaining: 40 })])
     isIn60s(row.quotas[0]?.resetAt)
     await until('all are counted', async () => responsesOf(policy, await lastMinutes()).refused === 1, SELDOM)
     const history = await lastMinutes()
@@ -151,10 +149,14 @@ test('many services that name their limits with many odd characters leave the fi
       store,
     })(url)
   }
-  const { sum, notes } = await until('all report', async () => {
-    const figures = await live()
-    return figures.sum.outbound.filter(({ policy }) => policy.startsWith('odd-')).length >= 80 && figures
-  }, SELDOM)
+  const { sum, notes } = await until(
+    'all report',
+    async () => {
+      const figures = await live()
+      return figures.sum.outbound.filter(({ policy }) => policy.startsWith('odd-')).length >= 80 && figures
+    },
+    SELDOM,
+  )
   expect(notes.filter((note) => /another version/.test(note))).toEqual([])
   const quotas = sum.outbound.flatMap((row) => row.quotas)
   expect(quotas.length).toBe(64)

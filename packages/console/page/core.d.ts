@@ -4,6 +4,9 @@ export type { OffendersReport } from '../../core/src/store/offenders.js'
 
 /** In place of those of `@sluice/core`, which only names them more closely. */
 export type DecisionOutcome = string
+export interface OutboundEvent {
+  readonly outcome: string
+}
 
 export interface Histogram {
   readonly bounds: readonly number[]

@@ -10,7 +10,9 @@ import { consoleBrowser, PICTURES, settled } from './browser.js'
 import { servedStore } from './served.js'
 
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
-const LOOKS = [390, 1280].flatMap((width) => (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme })))
+const LOOKS = [390, 1280].flatMap((width) =>
+  (['light', 'dark'] as const).map((colorScheme) => ({ width, colorScheme })),
+)
 const HOSTILE = '<img src=x onerror=alert(1)>\u{e9}'.repeat(8)
 
 const { open, opened } = consoleBrowser()
@@ -54,7 +56,10 @@ test.each(LOOKS)('calls to other services fit and pass axe: $width px, $colorSch
     .toMatch(new RegExp(`^${name}2100\\d\\d:\\d\\d:\\d\\d$`))
   const limits = page.getByRole('region', { name: 'Limits of other services, table' })
   await limits.getByRole('row', { name: new RegExp(`${name} day 41 of 50 requests`) }).waitFor()
-  await limits.getByRole('row', { name: /<img src=x onerror=alert\(1\)>.*40 of 50 requests/ }).first().waitFor()
+  await limits
+    .getByRole('row', { name: /<img src=x onerror=alert\(1\)>.*40 of 50 requests/ })
+    .first()
+    .waitFor()
   expect(await page.locator('main img, main script, main [onerror]').count()).toBe(0)
   await settled(page)
   await page.evaluate(readFileSync(AXE, 'utf8'))

@@ -1,5 +1,5 @@
 import { useRef } from 'preact/hooks'
-import type { FiguresAnswer, HistoryAnswer, QuotaRow, ResponsesRow } from '../../src/figures/answers.js'
+import type { FiguresAnswer, HistoryAnswer, OutboundRow, QuotaRow } from '../../src/figures/answers.js'
 import { useShell } from '../context.js'
 import { useAsk } from '../live/use-ask.js'
 import { Failure, Section, Text, Time } from '../parts/basics.js'
@@ -10,14 +10,12 @@ const EVERY_MS = 5000
 const MINUTE_MS = 60_000
 const MINUTES = 15
 
-/** The title of each outcome. */
-const OUTCOMES = {
-  accepted: 'Accepted',
-  refused: 'Refused by a rate limit',
-  final: 'Refused for good',
-  failed: 'No response',
-} as const satisfies Record<ResponsesRow['outcome'], string>
-const ENTRIES = Object.entries(OUTCOMES) as [ResponsesRow['outcome'], string][]
+const OUTCOMES = [
+  ['accepted', 'Accepted'],
+  ['refused', 'Refused by a rate limit'],
+  ['final', 'Refused for good'],
+  ['failed', 'No response'],
+] as const
 
 /** How other services respond to the calls of these processes, and what they told of their limits. */
 export function Outbound({ figures: { at, sum } }: { figures: FiguresAnswer }) {
@@ -38,10 +36,10 @@ export function Outbound({ figures: { at, sum } }: { figures: FiguresAnswer }) {
         keyOf={({ policy }) => policy}
         columns={[
           { title: 'Name', show: ({ policy }) => <Text>{policy}</Text> },
-          ...ENTRIES.map(([outcome, title]) => ({
+          ...OUTCOMES.map(([outcome, title]) => ({
             title,
             isNumber: true,
-            show: ({ policy }: { policy: string }) => numberOrDash(countOf(policy, outcome)),
+            show: ({ policy }: OutboundRow) => numberOrDash(countOf(policy, outcome)),
           })),
           { title: 'No requests until', show: ({ heldUntil }) => (heldUntil === null ? '–' : <Time at={heldUntil} />) },
         ]}

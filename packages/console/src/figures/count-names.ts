@@ -15,5 +15,10 @@ export function meaningOf(name: string): CountMeaning {
   const responses = responsesIn(name)
   const bucket = labels ? undefined : durationBucket(name)
   // Others that begin so are times and numbers of processes, which are for the history alone.
-  return { labels, responses, bucket, isUnknown: !labels && !responses && bucket === undefined && !name.startsWith('=') }
+  return {
+    labels,
+    responses,
+    bucket,
+    isUnknown: !labels && !responses && bucket === undefined && !name.startsWith('='),
+  }
 }

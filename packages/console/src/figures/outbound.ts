@@ -39,7 +39,9 @@ export class Outbound {
     return [...this.#holds].map(([policy, until]) => ({
       policy,
       heldUntil: until > this.#now ? until : null,
-      quotas: [...this.#quotas.values()].filter((quota) => quota.policy === policy).map(({ policy, ...quota }) => quota),
+      quotas: [...this.#quotas.values()]
+        .filter((quota) => quota.policy === policy)
+        .map(({ policy, ...quota }) => quota),
     }))
   }
 }

@@ -127,7 +127,8 @@ const isText: Test = (value) => typeof value === 'string' && value.length <= 256
 const isCount: Test = (value) => Number.isSafeInteger(value) && (value as number) >= 0
 const isTime: Test = (value) => typeof value === 'number' && value >= 0 && value < 2 ** 48
 const isCountOrNone: Test = (value) => value === null || isCount(value)
-const isSpanOrNone: Test = (value) => value === null || (Number.isSafeInteger(value) && Math.abs(value as number) < 2 ** 48)
+const isSpanOrNone: Test = (value) =>
+  value === null || (Number.isSafeInteger(value) && Math.abs(value as number) < 2 ** 48)
 const isBuckets: Test = (value) => Array.isArray(value) && value.length === SHARES.length + 1 && value.every(isCount)
 
 function isRows(value: unknown, max: number, ...tests: Test[]): boolean {
@@ -137,10 +138,22 @@ function isRows(value: unknown, max: number, ...tests: Test[]): boolean {
 
 function isLive(value: unknown): value is LiveFigures {
   if (typeof value !== 'object' || value === null) return false
-  const { form, host, pid, startedAt, records, overMs, counts, gauges, used, stores, holds = [], quotas = [] } =
-    value as Partial<LiveFigures> & {
-      form?: unknown
-    }
+  const {
+    form,
+    host,
+    pid,
+    startedAt,
+    records,
+    overMs,
+    counts,
+    gauges,
+    used,
+    stores,
+    holds = [],
+    quotas = [],
+  } = value as Partial<LiveFigures> & {
+    form?: unknown
+  }
   return (
     form === FORM &&
     isText(host) &&
