@@ -132,7 +132,7 @@ test('outcomes of a later version are left out, and a note says so', async () =>
   const store = (STORES.Redis as () => Store)()
   const { lastMinutes } = await served(store)
   const minute = Math.floor((await redis.now()) / 60_000)
-  await client.zadd(`outbound:{figures}:m:${minute}`, 3, 'later||>z')
+  await client.zadd(`outbound:v1:{figures}:m:${minute}`, 3, 'later||>z')
   const { notes, responses } = await lastMinutes()
   expect(notes).toEqual(['Counts that this version does not know are left out: 1.'])
   expect(responses.filter(({ policy }) => policy === 'later')).toEqual([])

@@ -35,15 +35,19 @@ export class Outbound {
     }
   }
 
+  /** By their names, as the order of processes changes. */
   read(): OutboundRow[] {
-    return [...this.#holds].map(([policy, until]) => ({
+    const quotas = sorted(this.#quotas).map(([, quota]) => quota)
+    return sorted(this.#holds).map(([policy, until]) => ({
       policy,
       heldUntil: until > this.#now ? until : null,
-      quotas: [...this.#quotas.values()]
-        .filter((quota) => quota.policy === policy)
-        .map(({ policy, ...quota }) => quota),
+      quotas: quotas.filter((quota) => quota.policy === policy).map(({ policy, ...quota }) => quota),
     }))
   }
+}
+
+function sorted<Value>(all: ReadonlyMap<string, Value>): [string, Value][] {
+  return [...all].sort(([one], [other]) => (one < other ? -1 : 1))
 }
 
 function hasRoom(all: ReadonlyMap<string, unknown>, key: string, max: number): boolean {
