@@ -78,7 +78,8 @@ export const WORDS: Readonly<Record<string, string>> = {
   operations: 'roll out dry run report only shadow mode percent canary',
   'counting-by-outcome': 'skip successful requests failed only',
   'without-http': 'job worker cron email cli script',
-  'calling-other-services': 'outgoing calls bottleneck p-throttle retry-after openai github api client fetch',
+  'calling-other-services':
+    'outgoing calls bottleneck p-throttle retry-after openai github api client fetch circuit breaker adaptive throttling',
   'without-http#nextjs-remix-sveltekit': 'next.js nextjs server action',
   'module-systems': 'typescript tsconfig commonjs esm require import bundler deno bun',
   'policy-overrides': 'override exception for one customer raise limit',

@@ -40,7 +40,13 @@ test('responses, holds and the limits that responses tell are counted, and each 
   })
   const before = Date.now()
   for (let i = 0; i < 4; i++) await api(url).catch(() => {})
-  expect(valuesOf('sluice.outbound.responses', 'counted')).toEqual({ accepted: 1, refused: 1, final: 1, failed: 1 })
+  expect(valuesOf('sluice.outbound.responses', 'counted')).toEqual({
+    accepted: 1,
+    refused: 1,
+    final: 1,
+    failed: 1,
+    unsent: 0,
+  })
   expect(valuesOf('sluice.outbound.quota.remaining', 'counted')).toEqual({ day: 40 })
   expect(valuesOf('sluice.outbound.quota.limit', 'counted')).toEqual({ day: 50 })
   const [heldUntil = 0] = Object.values(valuesOf('sluice.outbound.held_until', 'counted'))

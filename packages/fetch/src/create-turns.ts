@@ -27,7 +27,7 @@ export interface OutboundTurns {
   /**
    * Waits until the request may be sent.
    *
-   * @throws SluiceError `WAIT_EXCEEDED`; the reason of the signal
+   * @throws SluiceError `WAIT_EXCEEDED`, `CIRCUIT_OPEN`; the reason of the signal
    */
   take(request: Pick<OutboundRequest, 'url'> & Partial<OutboundRequest>, signal?: AbortSignal): Promise<OutboundTurn>
 }
@@ -64,11 +64,14 @@ export function meteredTurns(options: OutboundOptions) {
       return {
         async answered(response) {
           if (!once()) return
+          turn.ended(response.status)
           const quota = readQuota(response)
           await turn.answered(quota, quota.isRefusal)
         },
         failed() {
-          if (once()) void turn.answered(undefined)
+          if (!once()) return
+          turn.ended(undefined)
+          void turn.answered(undefined)
         },
         settle: turn.settle,
         meter: turn.meter,

@@ -8,6 +8,7 @@ import { metered } from './usage/metered-response.js'
 import { textOf } from './usage/text-of.js'
 
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS']
+const NO_TURN = ['WAIT_EXCEEDED', 'CIRCUIT_OPEN']
 
 /**
  * A `fetch` whose requests wait for their turn, so that the service refuses none.
@@ -15,7 +16,8 @@ const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS']
  * It learns the limits from responses. When a response refuses, or says that nothing is left, all requests of its key wait until
  * the service wants to be asked again.
  *
- * @throws SluiceError `INVALID_POLICY`. The function that it returns rejects with `WAIT_EXCEEDED` if a wait would exceed `maxWait`
+ * @throws SluiceError `INVALID_POLICY`. The function that it returns rejects with `WAIT_EXCEEDED` if a wait would exceed `maxWait`,
+ * and with `CIRCUIT_OPEN` while the service fails
  * @example const api = limitedFetch(fetch, { limits: [perSecond(10)] })
  */
 export function limitedFetch(
@@ -36,13 +38,16 @@ export function limitedFetch(
   async function send(turn: MeteredTurn, ...[input, init]: Parameters<typeof fetch>) {
     let quota: Quota | undefined
     let kind: ResponseKind = 'accepted'
+    let status: number | undefined
     try {
       const response = await fetch(input, init)
+      status = response.status
       quota = readQuota(response)
       kind = quota.isRefusal ? 'refused' : 'accepted'
       kind = (await options.kindOf?.(response, quota)) ?? kind
       return { response: metered(response, turn.meter(response)), isRefused: kind === 'refused' }
     } finally {
+      turn.ended(status)
       const holds = quota?.isRefusal && kind !== 'refused' ? { ...quota, holdMs: 0 } : quota
       await turn.answered(holds, kind === 'refused')
     }
@@ -61,7 +66,7 @@ export function limitedFetch(
       try {
         turn = await next()
       } catch (error) {
-        if (error instanceof SluiceError && error.code === 'WAIT_EXCEEDED') return response
+        if (error instanceof SluiceError && NO_TURN.includes(error.code)) return response
         throw error
       }
       await response.body?.cancel()

@@ -91,6 +91,14 @@ export interface OutboundOptions {
    * @default 'burst'
    */
   readonly pace?: 'even' | 'burst'
+  /**
+   * Whether an origin is asked less while it fails: without a response, or with a status of 500 or more. Requests that are kept
+   * back reject with `CIRCUIT_OPEN`.
+   *
+   * A number: the requests that are sent for each one that succeeds, 1 to 100. `true`: 2.
+   * @default false
+   */
+  readonly circuit?: boolean | number
   /** Called after 50 ms of a wait, and each second of it from then on. */
   readonly onWait?: (progress: WaitProgress) => void
 }

@@ -82,8 +82,10 @@ export interface WaitedEvent {
 /** A service has responded to a request that waited its turn, or no response came. */
 export interface OutboundEvent {
   readonly policy: string
-  /** `refused`: by a rate limit. `final`: refused, and no wait helps. `failed`: no response came. */
-  readonly outcome: 'accepted' | 'refused' | 'final' | 'failed'
+  /**
+   * `refused`: by a rate limit. `final`: refused, and no wait helps. `failed`: no response came. `unsent`: its circuit kept it back.
+   */
+  readonly outcome: 'accepted' | 'refused' | 'final' | 'failed' | 'unsent'
   /** Milliseconds for which the service wants no requests of the same key; 0 if it did not say. */
   readonly holdMs: number
   /** What the service told of its limits. */

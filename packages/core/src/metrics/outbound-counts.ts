@@ -6,7 +6,7 @@ const MAX_LIMITS = 20
 
 /** Counts the responses of services that a policy limits requests to. */
 export class OutboundCounters {
-  readonly #responses = { accepted: 0, refused: 0, final: 0, failed: 0 }
+  readonly #responses = { accepted: 0, refused: 0, final: 0, failed: 0, unsent: 0 }
   readonly #limits = new Map<string, OutboundCounts['limits'][number]>()
   #heldUntil = 0
   #areAny = false

@@ -1,7 +1,7 @@
 import { type Metric, numberMetric } from './described.js'
 import type { OutboundCounts } from './snapshot.js'
 
-const OUTCOMES = ['accepted', 'refused', 'final', 'failed'] as const
+const OUTCOMES = ['accepted', 'refused', 'final', 'failed', 'unsent'] as const
 
 /** The metrics of calls to other services. */
 export const OUTBOUND_METRICS: readonly Metric[] = [
@@ -10,7 +10,7 @@ export const OUTBOUND_METRICS: readonly Metric[] = [
     'counter',
     {
       unit: '{response}',
-      help: 'Requests to other services by the response: accepted, refused by a rate limit, refused for good, or none.',
+      help: 'Requests to other services by the response: accepted, refused by a rate limit, refused for good, none, or not sent.',
       labels: ['policy', 'outcome'],
     },
     ({ outbound }) =>

@@ -97,6 +97,8 @@ export interface OutboundCounts {
   readonly final: number
   /** Without a response. */
   readonly failed: number
+  /** Kept back, as the service fails. */
+  readonly unsent: number
   /** The latest instant until which a service wants no requests: ms since the epoch; 0 if none did. */
   readonly heldUntil: number
   /** At most 20. */

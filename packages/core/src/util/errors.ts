@@ -10,6 +10,7 @@ export type SluiceErrorCode =
   | 'STORE_UNAVAILABLE'
   | 'STORE_FULL'
   | 'WAIT_EXCEEDED'
+  | 'CIRCUIT_OPEN'
   | 'TWO_COPIES'
 
 /** Something is broken or misused. A refusal is never an error: it is a verdict. */

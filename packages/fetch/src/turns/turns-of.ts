@@ -1,5 +1,6 @@
 import type { Units } from '@sluice/core'
 import { checkPriority, durationMs, invalidPolicy, knownOptions } from '@sluice/core/internal'
+import { circuitsOf } from '../circuit/circuits.js'
 import type { OutboundOptions, OutboundRequest } from '../options.js'
 import type { QuotaSource } from '../quota/quota-types.js'
 import { type BodyMeter, Costs } from '../usage/costs.js'
@@ -19,15 +20,22 @@ const KNOWN = [
   'sharedTurns',
   'pace',
   'onWait',
+  'circuit',
 ]
 
-/** The turn of a request, and what its response tells to have cost. */
+/** The turn of a request, and what else its response tells. */
 export interface MeteredTurn extends Turn {
+  /** Its response has this status; undefined: it has none. */
+  ended(status: number | undefined): void
   /** Undefined where the body of the response does not matter. */
   meter(response: QuotaSource): BodyMeter | undefined
 }
 
-/** Waits for the turn of its request, in each attempt. @throws SluiceError `WAIT_EXCEEDED`; the reason of the signal */
+/**
+ * Waits for the turn of its request, in each attempt.
+ *
+ * @throws SluiceError `WAIT_EXCEEDED`, `CIRCUIT_OPEN`; the reason of the signal
+ */
 export type NextTurn = () => Promise<MeteredTurn>
 
 export interface TurnSource {
@@ -51,6 +59,7 @@ export function turnsOf(options: OutboundOptions, others: readonly string[] = []
   const maxWaitMs = isEndless ? maxWait : durationMs(where, 'maxWait', maxWait, ', or Infinity')
   const turns = new Turns(options)
   const costs = new Costs(options)
+  const circuits = circuitsOf(options)
   return {
     readsBodies: costs.readsBodies,
     of(request, signal) {
@@ -65,13 +74,25 @@ export function turnsOf(options: OutboundOptions, others: readonly string[] = []
         cost: costs.of(request),
       }
       return async () => {
+        circuits?.check(origin)
         const turn = await turns.take(keyText, terms)
         // Without the store, the charge stays.
         const settle = (actual: Units) => void turn.settle(actual).catch(() => {})
-        return { ...turn, meter: (response) => costs.meter(response, terms.cost, settle) }
+        return {
+          ...turn,
+          ended(status) {
+            if (status !== undefined || !hasLeft(signal)) circuits?.ended(origin, status !== undefined && status < 500)
+          },
+          meter: (response) => costs.meter(response, terms.cost, settle),
+        }
       }
     },
   }
+}
+
+/** Whether the caller gave its request up, not because the service took too long. */
+function hasLeft(signal: AbortSignal | undefined): boolean {
+  return signal?.aborted === true && (signal.reason as Error | undefined)?.name !== 'TimeoutError'
 }
 
 /** @throws SluiceError `INVALID_POLICY` */

@@ -7,7 +7,8 @@ import {
   type Units,
   type Verdict,
 } from '@sluice/core'
-import { acquirePart, checkedKey, everywhere, type KeyedScripts, keyedScriptsOf, pause } from '@sluice/core/internal'
+import { acquirePart, checkedKey, type KeyedScripts, keyedScriptsOf, pause } from '@sluice/core/internal'
+import { announce } from '../announce.js'
 import { ALONE_MS, ANSWERED, FAILED, UNSENT } from '../learned/kernel.js'
 import { Learned, type LearnedLook, type Taken } from '../learned/learned.js'
 import { SharedQuota } from '../learned/shared-quota.js'
@@ -144,7 +145,7 @@ export class Turns {
   /** Takes in the response to a request that had its turn. */
   async #answered(sent: Sent, quota: Quota | undefined, isRefusal: boolean): Promise<void> {
     const { learned } = this.#knownOf(sent.key)
-    this.#announce(quota, isRefusal)
+    announce(this.#options.name ?? 'fetch', outcomeOf(quota, isRefusal), quota)
     learned.answered(sent.taken, quota, quota ? ANSWERED : FAILED)
     // Without the store, permits end by themselves.
     if (this.#hasPermits) this.#limiter.release(sent.verdict).catch(() => {})
@@ -158,15 +159,6 @@ export class Turns {
       // The store is away, and the response is there: this process alone waits.
       learned.hold(Math.max(holdMs, LEAST_HOLD_MS), performance.now())
     }
-  }
-
-  #announce(quota: Quota | undefined, isRefusal: boolean): void {
-    if (!everywhere.hasListeners('outbound')) return
-    const { name: policy = 'fetch' } = this.#options
-    const { holdMs = 0, limits = [] } = quota ?? {}
-    const passed = quota?.isRefusal ? 'final' : 'accepted'
-    const outcome = quota ? (isRefusal ? 'refused' : passed) : 'failed'
-    everywhere.send('outbound', { policy, outcome, holdMs, limits } satisfies OutboundEvent)
   }
 
   async #hold(key: string, ms: number, isRefusal: boolean): Promise<void> {
@@ -234,6 +226,12 @@ interface Admission {
   readonly verdict: Verdict
   readonly taken: Taken
   readonly isFirst: boolean
+}
+
+function outcomeOf(quota: Quota | undefined, isRefusal: boolean): OutboundEvent['outcome'] {
+  if (!quota) return 'failed'
+  if (isRefusal) return 'refused'
+  return quota.isRefusal ? 'final' : 'accepted'
 }
 
 /** Without fields that are undefined. */

@@ -17,7 +17,8 @@ export type LimitedInterceptor = <Method extends (options: never, handler: never
  * It waits and learns as `limitedFetch` does. A refused response is passed on: compose undici's `interceptors.retry()` after it to
  * send requests again. For the `fetch` that Node has built in, use `limitedFetch`: it rejects dispatchers of some versions of undici.
  *
- * @throws SluiceError `INVALID_POLICY`. Requests fail with `WAIT_EXCEEDED` if a wait would exceed `maxWait`
+ * @throws SluiceError `INVALID_POLICY`. Requests fail with `WAIT_EXCEEDED` if a wait would exceed `maxWait`, and with
+ * `CIRCUIT_OPEN` while the service fails
  * @example const agent = new Agent().compose(limited({ limits: [perSecond(10)] }))
  */
 export function limited(options: OutboundOptions = {}): LimitedInterceptor {

@@ -6,7 +6,7 @@ export class WaitingController implements Controller {
   readonly #waiting = new AbortController()
   #isPaused = false
 
-  /** Aborted with the request while it waits. */
+  /** Aborted with the request. */
   get signal(): AbortSignal {
     return this.#waiting.signal
   }
@@ -32,9 +32,9 @@ export class WaitingController implements Controller {
   }
 
   abort(reason?: Error): void {
-    if (this.#sent) this.#sent.abort(reason as Error)
+    this.#sent?.abort(reason as Error)
     // Without a reason, it is an AbortError.
-    else this.#waiting.abort(reason ?? undefined)
+    this.#waiting.abort(reason ?? undefined)
   }
 
   pause(): void {
