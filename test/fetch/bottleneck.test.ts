@@ -308,12 +308,12 @@ const CASES: readonly Case[] = [
     'permits of a process that is gone are free after their time',
     async () => {
       const [gone, other] = twoOnRedis([concurrency({ limit: 1, ttl: '1s' })], 60_000)
+      const began = performance.now()
       const lost = gone.call('lost').catch(() => {})
       await expect.poll(() => gone.sent).toEqual(['lost'])
-      const began = performance.now()
       const next = other.call('next', { signal: AbortSignal.timeout(20_000) }).catch(() => {})
       await expect.poll(() => other.sent, { timeout: 15_000 }).toEqual(['next'])
-      expect((other.sentAt[0] as number) - began).toBeGreaterThan(500)
+      expect((other.sentAt[0] as number) - began).toBeGreaterThanOrEqual(990)
       void [lost, next]
     },
   ],

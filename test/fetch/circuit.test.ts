@@ -84,7 +84,7 @@ test('a request is kept back by the formula, whatever the service does', async (
         const slot = Math.floor(performance.now() / 10_000)
         const recent = past.filter((one) => one.slot > slot - 12)
         const accepts = recent.filter(({ isAccepted }) => isAccepted).length
-        const isSent = random * (recent.length + 1) >= CHANCES * (recent.length - 5 - k * accepts)
+        const isSent = random * (recent.length + 1) >= CHANCES * (recent.length - 5 - Number(k) * accepts)
         vi.spyOn(Math, 'random').mockReturnValue(random / CHANCES)
         current = { ending, abort: new AbortController() }
         const before = reached
@@ -122,10 +122,11 @@ const never = () => vi.spyOn(Math, 'random').mockReturnValue(0)
 test('a service that fails gets few requests, and all of them once it works again', async () => {
   const service = await startFailing()
   const api = limitedFetch(fetch, { circuit: true })
-  const send = () => api(service.url).then(
-    ({ status }) => status,
-    ({ code }) => code,
-  )
+  const send = () =>
+    api(service.url).then(
+      ({ status }) => status,
+      ({ code }) => code,
+    )
   for (let i = 0; i < 300; i++) await send()
   // About 28 of them, by the formula.
   expect(service.requests).toBeGreaterThan(5)
@@ -170,8 +171,7 @@ test('a request that is kept back says why, without the path, and is announced',
   await expect(api(URL_OF_SERVICE)).rejects.toMatchObject({
     name: 'SluiceError',
     code: 'CIRCUIT_OPEN',
-    message:
-      'policy "mail": fetch of http://service.test: the service fails: of 7 requests in 2 minutes, 0 succeeded',
+    message: 'policy "mail": fetch of http://service.test: the service fails: of 7 requests in 2 minutes, 0 succeeded',
   })
   expect(outcomes).toEqual([...Array(6).fill('failed'), 'unsent'])
 })

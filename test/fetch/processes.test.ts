@@ -117,7 +117,7 @@ test('no request of any process comes before Retry-After is over', async () => {
   expect(await all).toEqual(Array(PROCESSES * 25).fill(200))
   // A refusal is known to all once its response is there: those before it were in flight.
   const refused = service.refusedAt as number[]
-  const inFlightMs = 500
+  const inFlightMs = 1000
   const bursts = refused.filter((at, i) => i === 0 || at - (refused[i - 1] as number) > inFlightMs)
   for (const began of bursts) {
     const during = service.arrivedAt.filter((at) => at > began + inFlightMs && at < began + 3000)

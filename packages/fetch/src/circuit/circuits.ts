@@ -49,5 +49,7 @@ export function circuitsOf({ name = 'fetch', circuit = false }: OutboundOptions)
   if (circuit === false) return undefined
   const k = circuit === true ? USUAL_K : circuit
   const isInRange = typeof k === 'number' && k >= 1 && k <= 100
-  return isInRange ? new Circuits(name, k) : invalidPolicy(`policy "${name}"`, 'circuit', 'true, false or a number from 1 to 100', circuit)
+  return isInRange
+    ? new Circuits(name, k)
+    : invalidPolicy(`policy "${name}"`, 'circuit', 'true, false or a number from 1 to 100', circuit)
 }

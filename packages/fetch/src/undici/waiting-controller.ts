@@ -32,9 +32,9 @@ export class WaitingController implements Controller {
   }
 
   abort(reason?: Error): void {
-    this.#sent?.abort(reason as Error)
     // Without a reason, it is an AbortError.
     this.#waiting.abort(reason ?? undefined)
+    this.#sent?.abort(reason as Error)
   }
 
   pause(): void {
