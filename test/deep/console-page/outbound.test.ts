@@ -53,7 +53,7 @@ test.each(LOOKS)('calls to other services fit and pass axe: $width px, $colorSch
   // Two were accepted, one was refused.
   await expect
     .poll(() => row.textContent().catch(() => ''), { timeout: 20_000 })
-    .toMatch(new RegExp(`^${name}2100\\d\\d:\\d\\d:\\d\\d$`))
+    .toMatch(new RegExp(`^${name}21000\\d\\d:\\d\\d:\\d\\d$`))
   const limits = page.getByRole('region', { name: 'Limits of other services, table' }).getByRole('row')
   await limits.filter({ hasText: `${name}day41 of 50 requests` }).waitFor()
   await limits

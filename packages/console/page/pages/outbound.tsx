@@ -15,6 +15,7 @@ const OUTCOMES = [
   ['refused', 'Refused by a rate limit'],
   ['final', 'Refused for good'],
   ['failed', 'No response'],
+  ['unsent', 'Kept back'],
 ] as const
 
 /** How other services respond to the calls of these processes, and what they told of their limits. */

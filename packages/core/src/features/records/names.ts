@@ -41,7 +41,13 @@ const REPORTED = 'r'
 type Outcome = OutboundEvent['outcome']
 const RESPONSE = '>'
 /** A letter for each outcome, as above. */
-const RESPONSES: Readonly<Record<Outcome, string>> = { accepted: 'a', refused: 'r', final: 'f', failed: 'x' }
+const RESPONSES: Readonly<Record<Outcome, string>> = {
+  accepted: 'a',
+  refused: 'r',
+  final: 'f',
+  failed: 'x',
+  unsent: 'u',
+}
 
 /** Processes that reported in a step. */
 export const PROCESSES = '=p'
