@@ -1,7 +1,7 @@
-// Prints `N passed, N failed`, added up over runs of tests, and exits with 1 if anything failed. Each is named by its report, with
-// the exit code of its whole command: node scripts/test-report.js change=0 release=1
+// Prints what failed and `N passed, N failed`, added up over runs of tests, and exits with 1 if anything failed. Each is named by
+// its report, with the exit code of its whole command: node scripts/test-report.js change=0 release=1
 import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import { root } from './lib/project.js'
 import { whenStarted } from './lib/run.js'
 
@@ -9,8 +9,39 @@ import { whenStarted } from './lib/run.js'
  * The part of a vitest JSON report that counts.
  *
  * @typedef {{ numPassedTests: number, numFailedTests: number,
- *   testResults: { status: string, assertionResults: { status: string }[] }[] }} Report
+ *   testResults: FileResult[] }} Report
+ * @typedef {{ name?: string, status: string, message?: string,
+ *   assertionResults: { status: string, fullName?: string, failureMessages?: string[] }[] }} FileResult
  */
+
+const LINES_OF_A_MESSAGE = 12
+
+/**
+ * What failed, so that the end of a long log says it: the file, the test and the beginning of its message.
+ *
+ * @param {Report[]} reports
+ * @returns {string[]}
+ */
+export function failures(reports) {
+  return reports.flatMap(({ testResults }) =>
+    testResults
+      .filter(({ status }) => status === 'failed')
+      .flatMap(({ name = '', message = '', assertionResults }) => {
+        const file = relative(root, name)
+        const failed = assertionResults.filter(({ status }) => status === 'failed')
+        if (failed.length === 0) return [`FAILED ${file}\n${beginning(message)}`]
+        return failed.map(
+          ({ fullName, failureMessages = [] }) =>
+            `FAILED ${file} > ${fullName}\n${beginning(failureMessages.join('\n'))}`,
+        )
+      }),
+  )
+}
+
+/** @param {string} message */
+function beginning(message) {
+  return message.split('\n').slice(0, LINES_OF_A_MESSAGE).join('\n')
+}
 
 /**
  * @param {Report[]} reports
@@ -42,7 +73,9 @@ function readReports(name) {
 await whenStarted(import.meta.url, () => {
   const totals = process.argv.slice(2).map((word) => {
     const [name = '', exitCode] = word.split('=')
-    return total(readReports(name), Number(exitCode))
+    const reports = readReports(name)
+    for (const failure of failures(reports)) console.log(`${failure}\n`)
+    return total(reports, Number(exitCode))
   })
   const sum = (/** @type {'passed' | 'failed'} */ part) => totals.reduce((all, each) => all + each[part], 0)
   console.log(`${sum('passed')} passed, ${sum('failed')} failed`)

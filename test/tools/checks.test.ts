@@ -1,6 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { join, resolve } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { problemsOfBundles, problemsOfKinds } from '../../scripts/check-bundles.js'
 import { problemsOfContents, problemsOfErrors, problemsOfTypes } from '../../scripts/check-packages.js'
@@ -13,7 +13,7 @@ import { problemsOfFeatures, problemsOfPort } from '../../scripts/lib/features.j
 import { missingNames } from '../../scripts/lib/named-code.js'
 import { withUndefined } from '../../scripts/lib/optional-fields.js'
 import { requireNode } from '../../scripts/lib/project.js'
-import { total } from '../../scripts/test-report.js'
+import { failures, total } from '../../scripts/test-report.js'
 
 describe('names on pages', () => {
   const sources = new Map([
@@ -80,6 +80,30 @@ describe('the test report', () => {
       testResults: [{ status: 'failed', assertionResults: [{ status: 'passed' }, { status: 'failed' }] }],
     }
     expect(total([failing], 1)).toEqual({ passed: 2, failed: 1 })
+  })
+
+  test('the test report names each failed test with the beginning of its message', () => {
+    const message = ['AssertionError: 3 is not 4', ...Array.from({ length: 40 }, (_, line) => `at ${line}`)].join('\n')
+    const failing = {
+      numPassedTests: 1,
+      numFailedTests: 1,
+      testResults: [
+        {
+          name: resolve('test/a.test.ts'),
+          status: 'failed',
+          assertionResults: [
+            { status: 'passed', fullName: 'adds', failureMessages: [] },
+            { status: 'failed', fullName: 'counts', failureMessages: [message] },
+          ],
+        },
+        { name: resolve('test/b.test.ts'), status: 'failed', message: 'cannot be loaded', assertionResults: [] },
+      ],
+    }
+    const [counts, loading, ...others] = failures([failing])
+    expect(counts).toMatch(/^FAILED (.+\/)?a\.test\.ts > counts\nAssertionError: 3 is not 4\nat 0\n/)
+    expect(counts).not.toContain('at 39')
+    expect(loading).toMatch(/b\.test\.ts\ncannot be loaded$/)
+    expect(others).toEqual([])
   })
 
   test('the test report counts a test file that could not be loaded', () => {
