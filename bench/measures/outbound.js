@@ -7,7 +7,7 @@ const OURS = 'sluice'
 
 /** @type {import('../run.js').Measure} */
 export async function measure({ rounds, size }) {
-  const count = size(20_000, 200)
+  const count = size(4000, 200)
   const waiting = size(10_000, 100)
   const names = /** @type {string[]} */ (await withPlayer((player) => player.call('names')))
   const regimes = [1, 64, 2000]
