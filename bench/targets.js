@@ -80,7 +80,8 @@ export const targets = {
         {
           figure: `the same against ${framework}'s own peer with Redis`,
           atLeast: `${peer} times`,
-          ifMissed: 'retired: 1.25 times was met in three frameworks on 2026-11-22, and is not on the slower machine of 2026-12-01. See HTTP with Redis',
+          ifMissed:
+            'retired: 1.25 times was met in three frameworks on 2026-11-22, and is not on the slower machine of 2026-12-01. See HTTP with Redis',
           isMet: atLeast(Number(peer)),
           unit: '×',
         },
