@@ -40,7 +40,8 @@ export function failures(reports) {
 
 /** @param {string} message */
 function beginning(message) {
-  return message.split('\n').slice(0, LINES_OF_A_MESSAGE).join('\n')
+  const lines = message.split('\n').filter((line) => !line.includes('node_modules'))
+  return lines.slice(0, LINES_OF_A_MESSAGE).join('\n')
 }
 
 /**
