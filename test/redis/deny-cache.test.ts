@@ -76,8 +76,8 @@ describe('a flood of refused requests', () => {
       for (let i = 0; i < 30_000; i++) expect((await limiter.consume('k', { cost: 20 })).allowed).toBe(false)
     })
     const seconds = (performance.now() - startedAt) / 1000
-    // One for each limit that refuses in turn, and one that the store runs by itself, as when it looks for new blocks.
-    expect(ran).toBeLessThanOrEqual(4 + seconds * 1.1)
+    // One of them may be a script that the store runs by itself, as when it looks for new blocks.
+    expect(ran).toBeLessThanOrEqual(3 + seconds * 1.1)
   })
 
   test('a refusal that repeats costs one script execution for each second that it holds', async () => {
