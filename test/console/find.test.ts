@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import type { Server } from 'node:http'
 import {
   byHeader,
   byIp,
@@ -18,7 +17,7 @@ import { closedAfterEach } from '../support/closed-after-each.js'
 import { contextOf } from '../support/context.js'
 import { redisForTests } from '../support/redis-for-tests.js'
 import type { RedisServer } from '../support/redis-server.js'
-import { APPS, ask, asOperator, authorize, portOf, type StartApp, withBody } from './support.js'
+import { ask, asOperator, startConsole, withBody } from './support.js'
 
 // One box finds a client: what a text may mean.
 
@@ -29,12 +28,7 @@ beforeAll(async () => {
 const open = closedAfterEach()
 
 async function served(store: Store, limiters: readonly object[] = []) {
-  const server: Server = await (APPS.Koa as StartApp)({ store, limiters: limiters as never, authorize })
-  open.push(
-    () => new Promise((resolve) => server.close(resolve)),
-    () => server.closeAllConnections(),
-  )
-  const port = portOf(server)
+  const port = await startConsole({ store, limiters: limiters as never }, open)
   const find = async (text: string) =>
     (await ask(port, '/sluice/api/find', { headers: withBody(port), body: { text } })).json.candidates
   const suggestions = async (text: string) =>

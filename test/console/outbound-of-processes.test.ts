@@ -10,7 +10,7 @@ import { ensureBuilt } from '../support/built-core.js'
 import { closedAfterEach } from '../support/closed-after-each.js'
 import { redisForTests } from '../support/redis-for-tests.js'
 import { until } from '../support/until.js'
-import { APPS, ask, asOperator, authorize, portOf, type StartApp, withBody } from './support.js'
+import { ask, asOperator, startConsole, withBody } from './support.js'
 
 const open = closedAfterEach()
 const { server: redis, client } = await redisForTests()
@@ -31,12 +31,7 @@ test('the calls of all processes are added up, and a limit is as the last respon
   await Promise.all(workers.map((worker) => once(worker, 'message')))
   const store = redisStore(client, { timeout: 10_000 })
   open.push(() => store.close())
-  const server = await (APPS.Koa as StartApp)({ store, authorize })
-  open.push(
-    () => new Promise((resolve) => server.close(resolve)),
-    () => server.closeAllConnections(),
-  )
-  const port = portOf(server)
+  const port = await startConsole({ store }, open)
   for (const worker of [...workers, ...workers]) {
     worker.send('call')
     expect(await once(worker, 'message')).toEqual([200, undefined])

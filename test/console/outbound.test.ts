@@ -7,7 +7,7 @@ import type { FiguresAnswer, HistoryAnswer } from '../../packages/console/src/fi
 import { closedAfterEach } from '../support/closed-after-each.js'
 import { redisForTests } from '../support/redis-for-tests.js'
 import { until } from '../support/until.js'
-import { APPS, ask, asOperator, authorize, portOf, type StartApp, withBody } from './support.js'
+import { ask, asOperator, startConsole, withBody } from './support.js'
 
 const open = closedAfterEach()
 const { server: redis, client } = await redisForTests()
@@ -18,12 +18,7 @@ const quota = (remaining: number) => ({
 })
 
 async function served(store: Store) {
-  const server = await (APPS.Koa as StartApp)({ store, authorize })
-  open.push(
-    () => new Promise((resolve) => server.close(resolve)),
-    () => server.closeAllConnections(),
-  )
-  const port = portOf(server)
+  const port = await startConsole({ store }, open)
   return {
     live: async (): Promise<FiguresAnswer> =>
       (await ask(port, '/sluice/api/figures', { headers: asOperator(port) })).json,

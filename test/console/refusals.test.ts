@@ -6,7 +6,7 @@ import { closedAfterEach } from '../support/closed-after-each.js'
 import { redisForTests } from '../support/redis-for-tests.js'
 import type { RedisServer } from '../support/redis-server.js'
 import { until } from '../support/until.js'
-import { APPS, ask, asOperator, authorize, portOf, type StartApp, withBody } from './support.js'
+import { ask, asOperator, startConsole, withBody } from './support.js'
 
 // Refusals that are not recorded are never taken for none.
 
@@ -17,12 +17,7 @@ beforeAll(async () => {
 const open = closedAfterEach()
 
 async function served(store: Store) {
-  const server = await (APPS.Koa as StartApp)({ store, authorize })
-  open.push(
-    () => new Promise((resolve) => server.close(resolve)),
-    () => server.closeAllConnections(),
-  )
-  const port = portOf(server)
+  const port = await startConsole({ store }, open)
   return {
     get: async (path: string) => (await ask(port, `/sluice/api${path}`, { headers: asOperator(port) })).json,
     post: async (path: string, body: object) =>

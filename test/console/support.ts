@@ -112,6 +112,16 @@ export function portOf(server: Server): number {
   return (server.address() as AddressInfo).port
 }
 
+/** Starts a console in Koa, which ends with `open`. Resolves to its port. */
+export async function startConsole(options: Omit<Options, 'authorize'>, open: (() => unknown)[]): Promise<number> {
+  const server = await (APPS.Koa as StartApp)({ ...options, authorize })
+  open.push(
+    () => new Promise((resolve) => server.close(resolve)),
+    () => server.closeAllConnections(),
+  )
+  return portOf(server)
+}
+
 export interface Answer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
