@@ -4,7 +4,7 @@ import { useShell } from '../context.js'
 import { useFigures } from '../live/figures.js'
 import { useAsk, usePages } from '../live/use-ask.js'
 import { Failure, Notice, PageHead, Section, Text } from '../parts/basics.js'
-import { limitText, share, whole } from '../parts/format.js'
+import { limitText, policyIn, share, whole } from '../parts/format.js'
 import { OverrideTable } from '../parts/overrides.js'
 import { More, Table } from '../parts/table.js'
 import type { Query } from '../router.js'
@@ -56,13 +56,11 @@ interface LimitRow {
   readonly kinds?: readonly string[]
 }
 
-/** Limits of a policy that decides as `limiter`, with the figures of each. */
+/** Limits of a limiter or a policy of a document, with the figures of each. Rows of a limiter have the names of its tiers. */
 function rowsOf(policy: string, limiter: string, limits: readonly Limit[], used: readonly UsedRow[]): LimitRow[] {
-  const own = used.filter(
-    (row) => row.policy === limiter || row.policy === policy || row.policy === `${limiter}-${policy}`,
-  )
+  const own = used.filter((row) => row.policy === policy || (policy === limiter && policyIn(row.policy) === limiter))
   return limits.map((limit) => {
-    const names = [limit.name, `${policy}-${limit.name}`, ...(limits.length === 1 ? [policy, limiter] : [])]
+    const names = [limit.name, `${policy}-${limit.name}`, ...(limits.length === 1 ? [policy] : [])]
     return { limiter, policy, limit, used: own.find((row) => names.includes(row.limit)) }
   })
 }

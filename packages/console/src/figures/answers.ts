@@ -41,7 +41,7 @@ export interface Totals {
 
 /** How much of a limit decisions needed; `bounds` are shares of the limit, and the last of `counts` needed more than all of it. */
 export interface UsedRow {
-  /** `other`: limits beyond the bound, together. */
+  /** That of the limit: a limiter, or a policy of a document, with its tier after a point. `other`: limits beyond the bound, together. */
   readonly policy: string
   readonly limit: string
   /** `counts[i]` needed up to `bounds[i]`, and more than the bound before. One more than `bounds`. */

@@ -124,6 +124,7 @@ export class TierCounts {
   readonly tier: string
   /** Decisions by the limit that refuses; '' where no limit refuses. */
   readonly #byLimit = new Map([['', new Float64Array(ROWS)]])
+  /** By the policy and the name of a limit. */
   readonly #uses = new Map<string, LimitUseCounts>()
   /** The last decision's plan. */
   #plan: ReadablePlan | undefined
@@ -146,7 +147,7 @@ export class TierCounts {
     // Nearly always that of the decision before.
     if (plan !== this.#plan) {
       this.#plan = plan
-      this.#usesOfPlan = plan.resolved.map(({ name }) => this.#useOf(name))
+      this.#usesOfPlan = plan.resolved.map(({ name }, i) => this.#useOf(name, plan.definitions[i]?.policy))
     }
     return this.#usesOfPlan
   }
@@ -164,12 +165,15 @@ export class TierCounts {
   }
 
   uses(): UseCounts[] {
-    return [...this.#uses].map(([limit, uses]) => uses.read(this.policy, this.tier, limit))
+    return [...this.#uses.values()].map((uses) => uses.read(this.policy, this.tier))
   }
 
-  #useOf(limit: string): LimitUseCounts {
-    const name = this.#uses.has(limit) || this.#uses.size < MAX_LIMITS ? limit : OTHER
-    return getOrInsert(this.#uses, name, () => new LimitUseCounts())
+  /** @param policy that of a document, with its tier: two tiers of it may each have a limit of this name */
+  #useOf(limit: string, policy = this.tier === '' ? this.policy : `${this.policy}.${this.tier}`): LimitUseCounts {
+    const key = `${policy}|${limit}`
+    const hasRoom = this.#uses.has(key) || this.#uses.size < MAX_LIMITS
+    if (hasRoom) return getOrInsert(this.#uses, key, () => new LimitUseCounts(policy, limit))
+    return getOrInsert(this.#uses, OTHER, () => new LimitUseCounts(this.policy, OTHER))
   }
 
   #rowAt(limit: string, at: number): Omit<DecisionCount, 'count'> {

@@ -65,6 +65,8 @@ export interface UseCounts {
   readonly policy: string
   /** '' without tiers. */
   readonly tier: string
+  /** The policy to which the limit belongs, and its tier after a point, such as `login.free`: of a document its own, not the limiter. */
+  readonly ownPolicy: string
   readonly limit: string
   readonly decisions: number
   /** Those that needed more than the limit. */

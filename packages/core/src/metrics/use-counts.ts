@@ -7,7 +7,14 @@ const ROUNDING = 1e-9
 
 /** Counts the shares of one limit that decisions needed, in fixed memory. */
 export class LimitUseCounts {
+  readonly #ownPolicy: string
+  readonly #limit: string
   readonly #counts = new Float64Array(BUCKETS + 1)
+
+  constructor(ownPolicy: string, limit: string) {
+    this.#ownPolicy = ownPolicy
+    this.#limit = limit
+  }
 
   /** `need`: a share of the limit, above 1 where it was not enough. */
   add(need: number): void {
@@ -15,7 +22,7 @@ export class LimitUseCounts {
     ;(this.#counts[bucket] as number)++
   }
 
-  read(policy: string, tier: string, limit: string): UseCounts {
+  read(policy: string, tier: string): UseCounts {
     const counts = Array.from(this.#counts)
     const decisions = counts.reduce((sum, count) => sum + count, 0)
     const quantile = (share: number) => {
@@ -29,7 +36,8 @@ export class LimitUseCounts {
     return {
       policy,
       tier,
-      limit,
+      ownPolicy: this.#ownPolicy,
+      limit: this.#limit,
       decisions,
       beyond: counts[BUCKETS] as number,
       p50: quantile(0.5),

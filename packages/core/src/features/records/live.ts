@@ -32,7 +32,7 @@ export interface LiveFigures {
   /** Each by its name: since the start, and of late. */
   readonly counts: readonly (readonly [name: string, count: number, more: number])[]
   readonly gauges: readonly (readonly [policy: string, waiting: number, permits: number])[]
-  /** By `USED_BOUNDS`, and one more. Limits beyond the bound are those of the policy `other`. */
+  /** By `USED_BOUNDS`, and one more. A policy may have a tier after a point. Limits beyond the bound are those of the policy `other`. */
   readonly used: readonly (readonly [policy: string, limit: string, counts: readonly number[]])[]
   readonly stores: readonly (readonly [store: string, isAvailable: 0 | 1, since: number, pending: number])[]
   /** Policies of calls to other services, and for how many ms these want no requests. Absent in earlier versions, as are quotas. */
@@ -80,7 +80,7 @@ function gaugesOf({ queues, permits }: Snapshot): LiveFigures['gauges'] {
 
 function usedOf({ used }: Snapshot): LiveFigures['used'] {
   const rows = new SummedRows(MAX_ROWS)
-  for (const row of used) if (row.policy !== CONSOLE_LIMITER) rows.add(row.policy, row.limit, neededOf(row).counts)
+  for (const row of used) if (row.policy !== CONSOLE_LIMITER) rows.add(row.ownPolicy, row.limit, neededOf(row).counts)
   return rows.read()
 }
 
