@@ -77,7 +77,7 @@ function oracle(all: readonly Request[], field: Field, filter: TrafficFilter) {
       const row = { policy: policies, reason: reasons, path: [path], network: [network], client: [`id of ${client}`] }
       const isMatch = FIELDS.every((name) => {
         const wanted = filter[name as keyof TrafficFilter]
-        return name === field || wanted === undefined || row[name as keyof typeof row].includes(wanted)
+        return wanted === undefined || row[name as keyof typeof row].includes(wanted)
       })
       for (const value of field === 'reason' ? [reason] : row[field as keyof typeof row]) {
         if (!isMatch || value === '') continue

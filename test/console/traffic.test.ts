@@ -124,6 +124,14 @@ describe.each(Object.keys(STORES))('%s', (name) => {
     const ofClient = await traffic({ client: id })
     expect(ofClient.json.client).toEqual({ kind: 'ip', value: '192.0.2.7' })
     expect(ofClient.json.paths.entries).toEqual([{ value: '/orders/:number', decisions: 5, refused: 2 }])
+    expect(ofClient.json.clients.entries).toMatchObject([{ value: id, decisions: 5, refused: 2 }])
+    expect(ofClient.json.networks.entries).toEqual([{ value: '192.0.2.0/24', decisions: 5, refused: 2 }])
+    const ofNetwork = (await traffic({ network: '2001:db8:1::/48' })).json
+    expect(ofNetwork.clients.entries).toMatchObject([{ client: { value: '2001:db8:1:2::/64' }, decisions: 1 }])
+    expect(ofNetwork.networks.entries).toEqual([{ value: '2001:db8:1::/48', decisions: 1, refused: 0 }])
+    expect((await traffic({ policy: 'login' })).json.policies.entries).toEqual([
+      { value: 'login', decisions: 2, refused: 0 },
+    ])
     expect((await traffic({ client: 'A'.repeat(16) })).json).toMatchObject({ client: null, paths: { entries: [] } })
   })
 

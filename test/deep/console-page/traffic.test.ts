@@ -111,6 +111,11 @@ test('each value is a filter, the address is a link to send, and names no client
   const chosenOf = (name: string) => link.page.getByRole('combobox', { name }).inputValue()
   expect([await chosenOf('Policy'), await chosenOf('Outcome')]).toEqual(['login', 'limited'])
   await link.page.getByRole('row', { name: /\/login 5 5/ }).waitFor()
+  const clients = link.page.getByRole('region', { name: 'Clients, table' }).getByRole('row')
+  await expect
+    .poll(() => clients.allTextContents())
+    .toEqual([expect.anything(), expect.stringMatching(/198\.51\.100\.4/)])
+  await link.page.getByText(/what fits the filters\. All traffic, without them: 63 decisions/).waitFor()
   await link.page.getByRole('button', { name: 'Remove the filter by client' }).click()
   await expect.poll(() => filtersOf(link.page)).toHaveLength(0)
   await link.page.goBack()

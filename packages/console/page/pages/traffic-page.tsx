@@ -158,6 +158,7 @@ function Tops({ answer, filter, by, choose }: TopsProps) {
     <>
       {answer && (
         <p class="muted">
+          {Object.keys(filter).length > 0 && 'The lists show what fits the filters. All traffic, without them: '}
           {counted(answer.decisions, 'decision')} in all since <Time at={answer.from} />, {whole(answer.refused)} of
           them refused, by {whole(answer.processes)} {answer.processes === 1 ? 'process' : 'processes'}.
         </p>

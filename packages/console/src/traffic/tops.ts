@@ -8,12 +8,10 @@ interface TopsOf {
   readonly filter: TrafficFilter
 }
 
-/** The largest values of a field among the traffic that a filter admits. */
+/** The largest values of a field among the traffic that fits a filter, also one by this field. */
 export function topOf({ tables }: TrafficCounts, field: Field, { by, top, filter }: TopsOf): TrafficTop {
-  // What a field is filtered by is not all that there is of it: the others can be chosen instead.
-  const others = (Object.entries(filter) as [Field, string][]).filter(([name]) => name !== field)
-  const isOfRefusals = others.some(([name, value]) => name === 'reason' && value === REFUSED)
-  const wanted = others.filter(([name]) => name !== 'reason' || !isOfRefusals)
+  const isOfRefusals = filter.reason === REFUSED
+  const wanted = (Object.entries(filter) as [Field, string][]).filter(([name]) => name !== 'reason' || !isOfRefusals)
   // Every table says what was refused, be it by the reason.
   const needed = [field, ...wanted.map(([name]) => name)]
   const t = TABLES.findIndex(({ fields }) => needed.every((each) => fields.includes(each)))
