@@ -258,6 +258,14 @@ describe.each(STORE_NAMES)('the console on %s', (name) => {
     expect((await post('/block', { identity: own, for: '1h', confirmed: true })).status).toBe(200)
     const onOneRoute = { identity: { kind: 'ip+route', value: ['127.0.0.1', '/login'] }, for: '1h' }
     expect(await post('/block', onOneRoute)).toMatchObject({ status: 409, json: { confirm: 'own-address' } })
+    // As tables of the page have identities.
+    for (const { kind, value } of [
+      { kind: 'ip', value: '127.0.0.1' },
+      { kind: 'ip+route', value: '127.0.0.1|/login' },
+    ]) {
+      const asCounted = { identity: { kind, value, counted: true }, for: '1h' }
+      expect(await post('/block', asCounted)).toMatchObject({ status: 409, json: { confirm: 'own-address' } })
+    }
   })
 
   test('asks an operator first who puts their own address on a list that a policy denies', async () => {

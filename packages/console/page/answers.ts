@@ -184,3 +184,27 @@ export interface RollbackPlan extends Version {
   readonly error?: string
   readonly canSave: boolean
 }
+
+/** The effect that a block would have. */
+export interface BlockPlan {
+  /** As it is counted. */
+  readonly identity: { readonly kind: string; readonly value: string }
+  /** The block or ban that it would replace. */
+  readonly before?: BlockEntry
+  /** Whether this request comes from there, so that the operator would be refused, too. */
+  readonly isOwn: boolean
+  /** Those that admit it all the same, by a list: a name, and `policy` of a document. */
+  readonly allowedBy: readonly { readonly limiter: string; readonly policy?: string; readonly list: string }[]
+  /** Entries within a network, of lists in the store that allow: of each the first 1,000 addresses are looked at. */
+  readonly allowedInside: readonly { readonly list: string; readonly entries: number }[]
+  /** Of the refusals of 15 minutes that are recorded, those of clients that it would refuse. */
+  readonly refused: Counted
+  /** Decisions of the last hour on the clients that it would refuse, of the 50 with the most decisions. Absent if no process recorded traffic. */
+  readonly traffic?: Counted & { readonly refused: number }
+}
+
+interface Counted {
+  readonly clients: number
+  /** Refusals or decisions. */
+  readonly count: number
+}

@@ -9,71 +9,11 @@ import { changedText, counted } from '../parts/format.js'
 import { KindField } from '../parts/kinds.js'
 import { type KnownWhy, Stays } from './stays.js'
 
-const DURATIONS = [
-  ['10m', '10 minutes'],
-  ['1h', '1 hour'],
-  ['1d', '1 day'],
-  ['7d', '7 days'],
-  ['30d', '30 days'],
-  ['forever', 'until it is ended'],
-] as const
-
 const EVERY = ''
-
-/** The names of policies that a block can be of: limiters, and those that decide by documents. */
-function usePolicyNames(): readonly string[] {
-  const { policies } = useShell()
-  if (!policies) return []
-  return [...new Set([...policies.limiters.map(({ name }) => name), ...policies.documents.map((each) => each.limiter)])]
-}
 
 const shownOf = (identity: Identity) => <WhoText kind={identity.kind} value={valueText(identity)} />
 const textOf = (identity: Identity) => `${identity.kind} ${valueText(identity)}`
 const countedOf = ({ kind, value }: { kind: string; value: string }): Identity => ({ kind, value, counted: true })
-
-/** Blocks a client, which is asked for where none is given. */
-export function BlockDialog({ identity }: { identity?: Identity }) {
-  const [given, setGiven] = useState<Identity>(identity ?? { kind: 'ip', value: '' })
-  const [duration, setDuration] = useState<string>('1h')
-  const [policy, setPolicy] = useState(EVERY)
-  const [reason, setReason] = useState('')
-  const names = usePolicyNames()
-  return (
-    <ActionDialog
-      title="Block a client"
-      what={
-        <p>
-          Every process refuses {identity ? shownOf(identity) : 'it'}, within a second.
-          {!identity && ' A network of addresses is written 192.0.2.0/24.'} Requests that are already admitted go on,
-          and a client on an allow list is let in all the same.
-        </p>
-      }
-      submit="Block"
-      isDangerous
-      isReady={valueText(given) !== ''}
-      run={async (confirmed) => {
-        await ask('/api/block', {
-          identity: given,
-          for: duration,
-          ...(policy !== EVERY && { policy }),
-          ...(reason && { reason }),
-          ...(confirmed && { confirmed }),
-        })
-        return `${textOf(given)} is blocked.`
-      }}
-    >
-      {!identity && <KindField identity={given} set={setGiven} />}
-      <Choice label="For" value={duration} of={DURATIONS} set={setDuration} />
-      <Choice
-        label="Refused by"
-        value={policy}
-        of={[[EVERY, 'every policy of this store'], ...names.map((name) => [name, name] as const)]}
-        set={setPolicy}
-      />
-      <TextField label="Reason" value={reason} set={setReason} hint="Shown in verdicts and here. May be empty." />
-    </ActionDialog>
-  )
-}
 
 export function UnblockDialog({ block }: { block: Pick<Block, 'kind' | 'value' | 'policy' | 'ban'> }) {
   return (

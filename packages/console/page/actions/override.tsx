@@ -1,12 +1,13 @@
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { Identity, Limit, LimitsLeft, OverridePlan } from '../answers.js'
-import { ask, Refused, sentence } from '../api.js'
+import { ask, type Refused, sentence } from '../api.js'
 import { useShell } from '../context.js'
 import { isByLimit } from '../pages/verdict.js'
 import { Notice, Text, Time, valueText, WhoText } from '../parts/basics.js'
 import { ActionDialog, Choice, TextField } from '../parts/dialog.js'
 import { changedText, isBucket, limitText, perText, policyIn } from '../parts/format.js'
 import { type KnownWhy, Stays } from './stays.js'
+import { usePlan } from './use-plan.js'
 
 /** A limit of a document that an override can change. */
 interface Place {
@@ -15,9 +16,6 @@ interface Place {
   readonly limit: Limit
   readonly isOnly: boolean
 }
-
-/** A pause in typing, before the plan is asked for. */
-const PAUSE_MS = 250
 
 /** The limits of documents that count this kind. A policy with tiers is one policy. */
 function usePlaces(kind: string): readonly Place[] {
@@ -48,7 +46,7 @@ export function OverrideDialog({ identity, full, known }: OverrideProps) {
   const [until, setUntil] = useState(() => inputTime(nextFriday(new Date())))
   const [reason, setReason] = useState('')
   const body = place && bodyOf(place, identity, numbers, until, reason)
-  const { plan, failure } = usePlan(body)
+  const { plan, failure } = usePlan<OverridePlan>('/api/override/plan', body)
   return (
     <ActionDialog
       title="Change a limit until a date"
@@ -142,26 +140,6 @@ function bodyOf(
   const name = limit.name?.startsWith(`${policy}-`) ? limit.name.slice(policy.length + 1) : limit.name
   const changed = { ...(!isOnly && name !== undefined && { name }), ...Object.fromEntries(given) }
   return { limiter, policy, identity, limits: [changed], until: end, ...(reason && { reason }) }
-}
-
-function usePlan(body: object | undefined) {
-  const text = JSON.stringify(body)
-  const [found, setFound] = useState<{ plan?: OverridePlan; failure?: Refused; of?: string | undefined }>({})
-  useEffect(() => {
-    if (text === undefined) return
-    const ending = new AbortController()
-    const timer = setTimeout(() => {
-      ask<OverridePlan>('/api/override/plan', JSON.parse(text), ending.signal).then(
-        (plan) => setFound({ plan, of: text }),
-        (failure: unknown) => failure instanceof Refused && setFound({ failure, of: text }),
-      )
-    }, PAUSE_MS)
-    return () => {
-      clearTimeout(timer)
-      ending.abort()
-    }
-  }, [text])
-  return found.of === text ? found : { plan: undefined, failure: undefined }
 }
 
 function Plan({ plan, failure }: { plan: OverridePlan | undefined; failure: Refused | undefined }) {

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { BlockDialog } from '../actions/actions.js'
+import { BlockDialog } from '../actions/block.js'
 import type { Block } from '../answers.js'
 import { useShell } from '../context.js'
 import { usePages } from '../live/use-ask.js'

@@ -1,5 +1,6 @@
 import { useState } from 'preact/hooks'
-import { BlockDialog, ForgetDialog, LetInDialog, ListDialog, ResetDialog, UnlistDialog } from '../actions/actions.js'
+import { ForgetDialog, LetInDialog, ListDialog, ResetDialog, UnlistDialog } from '../actions/actions.js'
+import { BlockDialog } from '../actions/block.js'
 import { OverrideDialog } from '../actions/override.js'
 import type { KnownWhy } from '../actions/stays.js'
 import type { Identity, IdentityAnswer, LimitLeft, LimitsLeft, WhyAnswer } from '../answers.js'

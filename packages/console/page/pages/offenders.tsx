@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { BlockDialog } from '../actions/actions.js'
+import { BlockDialog } from '../actions/block.js'
 import type { OffendersAnswer } from '../answers.js'
 import { useShell } from '../context.js'
 import { useFigures } from '../live/figures.js'

@@ -14,20 +14,23 @@ interface DialogProps {
   readonly isDangerous?: boolean
   /** Whether all that it needs is there. @default true */
   readonly isReady?: boolean
+  /** Whether the dialog says beforehand that the operators act on themselves. @default false */
+  readonly isWarned?: boolean
   readonly children?: ComponentChildren
   /** Does it, and resolves to a sentence about what was done. `confirmed`: the operator was asked about themselves. */
   run(confirmed: boolean): Promise<string>
 }
 
 /** Asks before an action. The browser keeps the focus in it, closes it by Escape, and gives the focus back. */
-export function ActionDialog({ title, what, submit, isDangerous, isReady = true, children, run }: DialogProps) {
+export function ActionDialog(props: DialogProps) {
+  const { title, what, submit, isDangerous, isReady = true, isWarned = false, children, run } = props
   const shell = useShell()
   const element = useRef<HTMLDialogElement>(null)
   const id = useId()
   const [failure, setFailure] = useState<Refused>()
   const [isBusy, setBusy] = useState(false)
   useEffect(() => element.current?.showModal(), [])
-  const isAsked = failure?.more.confirm !== undefined
+  const isAsked = isWarned || failure?.more.confirm !== undefined
 
   async function act(event: Event) {
     event.preventDefault()
@@ -51,7 +54,7 @@ export function ActionDialog({ title, what, submit, isDangerous, isReady = true,
         <div class="what">{what}</div>
         {children}
         {failure && (
-          <Notice tone={isAsked ? 'warn' : 'bad'}>
+          <Notice tone={failure.more.confirm === undefined ? 'bad' : 'warn'}>
             <span role="alert">
               {failure.more.confirm === 'own-address'
                 ? 'Your own address is among them: your requests would be refused, too.'

@@ -1,13 +1,5 @@
-import {
-  type BlockEntry,
-  createLimiter,
-  type IdentityByKind,
-  ipRanges,
-  type KeptState,
-  type KeyValue,
-  type Store,
-} from '@sluice/core'
-import { identityText, isKind, listedValue, ownFieldsOf, textValue } from '@sluice/core/internal'
+import { type BlockEntry, createLimiter, type IdentityByKind, ipRanges, type KeptState, type Store } from '@sluice/core'
+import { identityIn, identityText, isKind, listedValue, ownFieldsOf, textValue } from '@sluice/core/internal'
 import { BANS, LISTS } from '@sluice/core/store'
 import type { CheckedOptions } from '../options.js'
 import { Problem } from '../problem.js'
@@ -158,9 +150,8 @@ export function searchable(store: Store): Searchable {
 
 /** Whether an identity is the address of the operator, a network that contains it, or one of these beside other values. */
 export function containsAddress(identity: IdentityByKind, ip: string | undefined): boolean {
-  const [[kind, given] = ['', []]] = Object.entries(identity)
-  const at = kind.split('+').indexOf('ip')
-  if (at < 0 || ip === undefined) return false
-  const address = Array.isArray(given) ? (given[at] as KeyValue) : given
-  return ipRanges([counted({ ip: address }).value]).match({ kind: 'ip', value: ip }) !== undefined
+  const { kind, value } = identityIn(textOf(identity))
+  const address = [value].flat()[kind.split('+').indexOf('ip')]
+  if (address === undefined || ip === undefined) return false
+  return ipRanges([address]).match({ kind: 'ip', value: ip }) !== undefined
 }

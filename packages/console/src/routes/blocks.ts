@@ -3,13 +3,9 @@ import { blockBy, type RecordedBlocks, unblockBy } from '@sluice/core/internal'
 import { BANS, CHANGES } from '@sluice/core/store'
 import { byKind, containsAddress, type GivenIdentity, IDENTITY } from '../identity/identity.js'
 import { Problem } from '../problem.js'
+import { blockPlan } from './block-plan.js'
+import { askFirst, CONFIRMED } from './confirmed.js'
 import { object, PAGE, type PageBody, POLICY, route } from './route.js'
-
-export const CONFIRMED = {
-  type: 'boolean',
-  description:
-    'Needed where the identity is the address that the request comes from, contains it, or is composed with it.',
-} as const
 
 interface BlockBody {
   readonly identity: GivenIdentity
@@ -72,6 +68,20 @@ export const BLOCKS = [
   }),
   route<Pick<BlockBody, 'identity' | 'policy'>>({
     method: 'POST',
+    path: '/api/block/plan',
+    id: 'blockPlan',
+    summary: 'The effect that a block would have: whom it refuses, and who is admitted all the same. Changes nothing.',
+    may: 'read',
+    body: object({ identity: IDENTITY, policy: POLICY }, 'identity'),
+    answer:
+      'The identity as it is counted, the block that it replaces, whether it is your own address, lists that admit it, and its recorded refusals and traffic.',
+    run(call) {
+      blocksIn(call.console.store)
+      return blockPlan(call)
+    },
+  }),
+  route<Pick<BlockBody, 'identity' | 'policy'>>({
+    method: 'POST',
     path: '/api/unblock',
     id: 'unblock',
     summary: 'Ends the block or ban of an identity, and forgets the strikes and the rung that led to it.',
@@ -90,14 +100,6 @@ export const BLOCKS = [
     },
   }),
 ]
-
-/** Whoever refuses the network that they come from may refuse themselves. @throws Problem */
-export function askFirst(isOwn: boolean, confirmed: boolean | undefined): void {
-  if (!isOwn || confirmed) return
-  throw new Problem(409, 'your own request comes from there: send confirmed: true to refuse it all the same', {
-    confirm: 'own-address',
-  })
-}
 
 /** @throws Problem */
 function blocksIn(store: Store): RecordedBlocks {

@@ -5,7 +5,7 @@ import { makeChange } from '../changes.js'
 import { byKind, containsAddress, type GivenIdentity, IDENTITY, textOf } from '../identity/identity.js'
 import type { CheckedOptions } from '../options.js'
 import { Problem } from '../problem.js'
-import { askFirst, CONFIRMED } from './blocks.js'
+import { askFirst, CONFIRMED } from './confirmed.js'
 import { object, PAGE, type PageBody, route } from './route.js'
 
 const LIST = { type: 'string', minLength: 1, maxLength: 64, description: 'The name of a list in the store.' } as const
