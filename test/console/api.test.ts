@@ -102,14 +102,53 @@ describe.each(STORE_NAMES)('the console on %s', (name) => {
       const entry = await store.blocks?.get({ ip: '192.0.2.7' })
       expect(blocked.json).toEqual({ entry })
       expect(entry).toMatchObject({ reason: 'scraping', kind: 'ip' })
-      expect((await post('/blocks', { kind: 'ip' })).json.entries).toEqual([entry])
-      expect((await post('/identity', { identity: IP })).json.blocks).toEqual([entry])
+      expect((await post('/blocks', { kind: 'ip' })).json.entries).toEqual([{ ...entry, by: 'ann' }])
+      expect((await post('/identity', { identity: IP })).json.blocks).toEqual([{ ...entry, by: 'ann' }])
       expect((await post('/unblock', { identity: IP })).json).toEqual({ ended: entry })
       expect(await store.blocks?.get({ ip: '192.0.2.7' })).toBeUndefined()
       const key = { kind: 'key', value: 'ann' }
       await post('/block', { identity: key, policy: 'mail', for: '1h' })
       expect((await mail.consume('ann')).reason).toBe('blocked')
       expect((await post('/why', { identity: key })).json.now).toMatchObject([{ limiter: 'mail', reason: 'blocked' }])
+    })
+
+    test('says who made a block, and nobody where code or a strike did, or the log does not know', async () => {
+      const { store, post } = await served(start)
+      const bys = async () => {
+        const { entries } = (await post('/blocks', {})).json
+        return Object.fromEntries(entries.map(({ value, by }: { value: string; by?: string }) => [value, by]))
+      }
+      await post('/block', { identity: IP, for: '1h' })
+      await store.changes.record({ by: 'carol', action: 'block', identity: { ip: '192.0.2.8' } }, () =>
+        store.blocks.add({ ip: '192.0.2.8' }, { for: '1h' }),
+      )
+      await store.blocks.add({ ip: '192.0.2.9' }, { for: '1h' })
+      const failed = store.changes.record({ by: 'eve', action: 'block', identity: { ip: '192.0.2.9' } }, () =>
+        Promise.reject(new Error('not made')),
+      )
+      await expect(failed).rejects.toThrow()
+      // The same client by one policy is another block.
+      await store.blocks.add({ ip: '192.0.2.7' }, { for: '2h', policy: 'mail' })
+      const { entries } = (await post('/blocks', { policy: 'mail', kind: 'ip', prefix: '192.0.2.7' })).json
+      expect(entries.map(({ policy, by }: { policy?: string; by?: string }) => [policy, by])).toEqual(
+        expect.arrayContaining([
+          ['mail', undefined],
+          [undefined, 'ann'],
+        ]),
+      )
+      expect(await bys()).toMatchObject({ '192.0.2.8': 'carol', '192.0.2.9': undefined })
+    })
+
+    test('filters changes by who made them and by their kind', async () => {
+      const { post } = await served(start)
+      await post('/block', { identity: IP, for: '1h' })
+      await post('/unblock', { identity: IP })
+      const actions = async (body: object) =>
+        (await post('/changes', body)).json.entries.map(({ action }: { action: string }) => action)
+      expect(await actions({ by: 'ann' })).toEqual(['unblock', 'block'])
+      expect(await actions({ by: 'ann', action: 'block' })).toEqual(['block'])
+      expect(await actions({ by: 'bob' })).toEqual([])
+      expect((await post('/changes', { action: '' })).status).toBe(400)
     })
 
     test('takes identities as responses have them: hashes of headers, and parts of composed kinds', async () => {

@@ -59,6 +59,7 @@ const BODIES: Readonly<Record<string, object>> = {
   '/api/forget': { identity: IP, confirmed: true },
   '/api/blocks': {},
   '/api/block': { identity: IP, for: '1h' },
+  '/api/block/plan': { identity: IP },
   '/api/unblock': { identity: IP },
   '/api/list': { list: 'vip' },
   '/api/list/add': { list: 'vip', identity: IP },

@@ -116,6 +116,31 @@ describe.each(['memory', 'redis'] as const)('changes in %s', (kind) => {
     expect(third.cursor).toBeUndefined()
   })
 
+  test('of one person, or of one kind, every entry of the log is on one page, also far behind others', async () => {
+    const { changes } = await made()
+    const make = async (by: string, action: string, count = 1) => {
+      for (let n = 0; n < count; n++) await changes.record({ by, action }, () => {})
+    }
+    await make('ann', 'block')
+    await make('carol', 'reset', 130)
+    await make('ann', 'reset', 3)
+    await make('ann', 'block')
+    const numbers = async (query: object) => {
+      const { entries, cursor } = await changes.list(query)
+      return [entries.map(({ number }) => number), cursor !== undefined]
+    }
+    expect(await numbers({ by: 'ann' })).toEqual([[135, 134, 133, 132, 1], false])
+    expect(await numbers({ by: 'ann', action: 'block' })).toEqual([[135, 1], false])
+    expect(await numbers({ by: 'nobody' })).toEqual([[], false])
+    const first = await changes.list({ by: 'ann', max: 3 })
+    await make('ann', 'block')
+    expect(await numbers({ by: 'ann', max: 3, cursor: first.cursor })).toEqual([[132, 1], false])
+    // A page that is full, and the last one.
+    expect(await numbers({ action: 'block', max: 3 })).toEqual([[136, 135, 1], false])
+    expect(await numbers({ action: 'block', max: 2 })).toEqual([[136, 135], true])
+    await expect(changes.list({ by: 1 as never })).rejects.toThrow('changes.list: by: expected a text')
+  })
+
   test('the last 10,000 changes are kept', async () => {
     const { changes } = await made()
     await STORES[kind].fill(changes, 10_000)

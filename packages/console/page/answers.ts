@@ -3,12 +3,16 @@
 import type { BlockEntry, LastRefusal } from './core.js'
 
 export type {
-  BlockEntry as Block,
   ChangeEntry as Change,
   LastRefusal as Refusal,
   OffendersReport as OffendersAnswer,
   StoreListEntry as ListEntry,
 } from './core.js'
+
+export interface Block extends BlockEntry {
+  /** Who made it, where the log of changes knows. */
+  readonly by?: string
+}
 
 export interface Identity {
   readonly kind: string
@@ -102,7 +106,7 @@ export interface LimitsLeft {
 export interface IdentityAnswer {
   readonly identity: { readonly kind: string; readonly value: string }
   readonly limits: readonly LimitsLeft[]
-  readonly blocks: readonly BlockEntry[]
+  readonly blocks: readonly Block[]
   readonly lists: readonly string[]
   /** Absent where they are not known. */
   readonly overrides?: readonly (SavedOverride & { readonly limiter: string })[]

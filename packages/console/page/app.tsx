@@ -208,7 +208,7 @@ function PageAt({ place }: { place: Place }) {
     case 'lists':
       return <Lists query={place.query} />
     case 'changes':
-      return <Changes />
+      return <Changes query={place.query} />
     default:
       return (
         <>

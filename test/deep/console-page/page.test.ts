@@ -304,6 +304,21 @@ describe('from the overview, three clicks or fewer answer', () => {
     expect(clicks()).toBeLessThanOrEqual(3)
   })
 
+  test('who blocked this client, and what else did they do', async () => {
+    const { page, click, clicks } = await walk()
+    await click('link', 'Blocks and bans')
+    await page.getByRole('row', { name: /user ann .* because of ann carol/ }).waitFor()
+    await click('link', 'carol')
+    await page.getByRole('row', { name: /carol blocked of mail user ann/ }).waitFor()
+    expect(page.url()).toMatch(/#\/changes\?by=carol$/)
+    await page.getByRole('combobox', { name: 'Action' }).selectOption('reset')
+    await page.getByText('No change fits.').waitFor()
+    expect(page.url()).toMatch(/by=carol&action=reset$/)
+    await page.getByRole('combobox', { name: 'By' }).selectOption('everyone')
+    await expect.poll(() => page.url()).toMatch(/#\/changes\?action=reset$/)
+    expect(clicks()).toBeLessThanOrEqual(3)
+  })
+
   test('did my change do harm', async () => {
     const { page, click, clicks } = await walk()
     await click('link', 'Changes')

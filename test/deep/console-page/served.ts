@@ -77,7 +77,9 @@ export async function servedPage(
   })
   for (const user of clients) {
     for (let n = 0; n < 4; n++) await mail.consume(user)
-    await store.blocks?.add({ user }, { policy: 'mail', for: '1h', reason: `because of ${user.slice(0, 150)}` })
+    const reason = `because of ${user.slice(0, 150)}`
+    const change = { by: 'carol', action: 'block', policy: 'mail', identity: { user }, after: { for: '1h', reason } }
+    await store.changes.record(change, () => store.blocks.add({ user }, { policy: 'mail', for: '1h', reason }))
     await mail.consume(user)
     await store.list('partners').add({ user }, { reason: user.slice(0, 150) })
   }

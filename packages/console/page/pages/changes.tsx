@@ -1,14 +1,16 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useEffect, useRef, useState } from 'preact/hooks'
 import { EndOverrideDialog, UnblockDialog, UnlistDialog } from '../actions/actions.js'
-import type { Change, Version } from '../answers.js'
+import type { Change, PageOf, Version } from '../answers.js'
 import { ask } from '../api.js'
 import { useShell } from '../context.js'
-import { useAsked, usePages } from '../live/use-ask.js'
-import { Chip, Failure, Notice, PageHead, Section, Text, Time, Who } from '../parts/basics.js'
+import { useAsk, useAsked, usePages } from '../live/use-ask.js'
+import { Chip, Failure, Notice, Operator, PageHead, Section, Text, Time, Who } from '../parts/basics.js'
+import { Choice } from '../parts/dialog.js'
 import { Difference, differenceOf } from '../parts/difference.js'
 import { limitText, policyIn } from '../parts/format.js'
 import { More, Table } from '../parts/table.js'
+import { goWith, type Query } from '../router.js'
 import { type DocumentChange, Effects } from './effect.js'
 import { PastCurves } from './overview.js'
 import { RollbackDialog, Versions, type VersionsAnswer } from './versions.js'
@@ -17,6 +19,9 @@ const MINUTE_MS = 60_000
 const EVERY_MS = 30_000
 /** Changes of documents that are compared with the time before. */
 const MAX_COMPARED = 4
+/** Changes of all, beside those that fit a filter. */
+const MAX_NEWEST = 200
+const EVERY = ''
 
 /** Actions as the operator reads them. */
 const ACTIONS: Readonly<Record<string, string>> = {
@@ -33,11 +38,17 @@ const ACTIONS: Readonly<Record<string, string>> = {
   forget: 'forgotten',
 }
 
-export function Changes() {
+export function Changes({ query: { by, action } }: { query: Query }) {
   const { has, about, policies } = useShell()
-  const found = usePages<Change>(has('/api/changes') && about.features.changes ? '/api/changes' : undefined, {
-    max: 50,
-  })
+  const filter = { ...(by && { by }), ...(action && { action }) }
+  const isFiltered = Object.keys(filter).length > 0
+  const path = has('/api/changes') && about.features.changes ? '/api/changes' : undefined
+  const found = usePages<Change>(path, { max: 50, ...filter })
+  // Beside those that fit, the newest of all: what was changed again cannot be undone.
+  const newest = useAsk<PageOf<Change>>(isFiltered ? path : undefined, { max: MAX_NEWEST })
+  const all = isFiltered ? (newest.answer?.entries ?? []) : (found.entries ?? [])
+  const people = usePeople([...all, ...(found.entries ?? [])], by)
+  const move = (part: Readonly<Record<string, string | undefined>>) => goWith('changes', { by, action, ...part })
   const limiters = policies?.documents.map(({ limiter }) => limiter) ?? []
   const documents = useDocuments(has('/api/versions') ? limiters : [])
   if (!about.features.changes) {
@@ -62,10 +73,25 @@ export function Changes() {
         <Notice>This console is of a version without figures: refusals before and after a change are not known.</Notice>
       )}
       <Section title="Log">
+        <div class="filters">
+          <Choice
+            label="By"
+            value={by ?? EVERY}
+            of={[[EVERY, 'everyone'], ...people.map((name) => [name, name] as const)]}
+            set={(name) => move({ by: name || undefined })}
+          />
+          <Choice
+            label="Action"
+            value={action ?? EVERY}
+            of={[[EVERY, 'every action'], ...actionsWith(action)]}
+            set={(name) => move({ action: name || undefined })}
+          />
+        </div>
         <Failure of={found} />
         <ChangeTable
           changes={found.entries ?? (found.error ? [] : undefined)}
-          isKnown={!found.error}
+          all={all}
+          empty={found.error ? 'The changes are not known.' : isFiltered ? 'No change fits.' : 'No change is logged.'}
           documents={documents}
         />
         <More next={found.next} />
@@ -77,6 +103,19 @@ export function Changes() {
       )}
     </>
   )
+}
+
+/** Those who have made changes, as far as these pages show. */
+function usePeople(changes: readonly Change[], chosen: string | undefined): readonly string[] {
+  const known = useRef(new Set<string>())
+  for (const by of [...changes.map((change) => change.by), chosen]) if (by) known.current.add(by)
+  return [...known.current].sort()
+}
+
+/** The actions that can be chosen, also one that only a link names. */
+function actionsWith(chosen: string | undefined): readonly (readonly [string, string])[] {
+  const isOther = chosen !== undefined && !Object.hasOwn(ACTIONS, chosen)
+  return [...Object.entries(ACTIONS), ...(isOther ? [[chosen, chosen] as const] : [])]
 }
 
 type KnownVersion = Version & DocumentChange
@@ -114,11 +153,13 @@ function versionOf({ at, after }: Change, documents: readonly KnownVersion[]): K
 
 interface ChangeTableProps {
   readonly changes: readonly Change[] | undefined
-  readonly isKnown: boolean
+  /** The newest of all, whatever the filter. */
+  readonly all: readonly Change[]
+  readonly empty: string
   readonly documents: readonly KnownVersion[]
 }
 
-function ChangeTable({ changes, isKnown, documents }: ChangeTableProps) {
+function ChangeTable({ changes, all, empty, documents }: ChangeTableProps) {
   const { mayAct, open } = useShell()
   const undo = useUndo(documents)
   // Before the first version, there is nothing to compare with.
@@ -130,11 +171,14 @@ function ChangeTable({ changes, isKnown, documents }: ChangeTableProps) {
     <Table
       name="Changes"
       rows={changes}
-      empty={isKnown ? 'No change is logged.' : 'The changes are not known.'}
+      empty={empty}
       keyOf={({ number }) => number}
       columns={[
         { title: 'When', show: ({ at }) => <Time at={at} /> },
-        { title: 'By', show: ({ by }) => (by === '' ? <span class="muted short">unknown</span> : <Text>{by}</Text>) },
+        {
+          title: 'By',
+          show: ({ by }) => (by === '' ? <span class="muted short">unknown</span> : <Operator name={by} />),
+        },
         { title: 'Action', show: (change) => <Action of={change} /> },
         {
           title: 'Client',
@@ -162,7 +206,7 @@ function ChangeTable({ changes, isKnown, documents }: ChangeTableProps) {
           title: 'Undo',
           isHidden: true,
           show: (change) => {
-            const dialog = isLast(change, changes ?? []) && undo(change)
+            const dialog = isLast(change, all) && undo(change)
             return (
               dialog && (
                 <button type="button" class="quiet" onClick={() => open(dialog)}>
@@ -189,8 +233,9 @@ const CHANGED: Readonly<Record<string, string>> = {
   'list-remove': 'list',
 }
 
-/** Whether no later change of the same was made, which an undo would take back, too. */
+/** Whether no later change of the same was made, which an undo would take back, too. Not known of one that is older than all of these. */
 function isLast(change: Change, changes: readonly Change[]): boolean {
+  if (!changes.some(({ number }) => number <= change.number)) return false
   const what = CHANGED[change.action]
   const isSame = ({ action, kind, value, policy, state }: Change) =>
     state !== 'failed' &&

@@ -3,7 +3,7 @@ import { useId } from 'preact/hooks'
 import type { Identity } from '../answers.js'
 import { useShell } from '../context.js'
 import type { Asked } from '../live/use-ask.js'
-import { go } from '../router.js'
+import { addressOf, go } from '../router.js'
 import { isForever, preciseTime, shortTime } from './format.js'
 
 export function Time({ at }: { at: number }) {
@@ -73,6 +73,15 @@ export function WhoText({ kind, value, isWhole }: { kind: string; value: string;
 export function WhoOf({ text }: { text: string }) {
   const at = text.indexOf('=')
   return at < 0 ? <Text>{text}</Text> : <Who kind={text.slice(0, at)} value={text.slice(at + 1)} />
+}
+
+/** Who made a change, as a link to their changes. */
+export function Operator({ name }: { name: string }) {
+  return (
+    <a href={addressOf('changes', { by: name })}>
+      <Text>{name}</Text>
+    </a>
+  )
 }
 
 export const valueText = ({ value }: Identity): string => (typeof value === 'string' ? value : value.join(' '))

@@ -1,7 +1,7 @@
 import { UnblockDialog } from '../actions/actions.js'
 import type { Block } from '../answers.js'
 import { useShell } from '../context.js'
-import { Chip, Text, Time, Who } from './basics.js'
+import { Chip, Operator, Text, Time, Who } from './basics.js'
 import { whole } from './format.js'
 import { Table } from './table.js'
 
@@ -27,8 +27,9 @@ export function BlockTable({ name, blocks, isOfOne, empty = 'None.' }: BlockTabl
           title: 'Kind',
           show: ({ ban }) => <Chip tone="bad">{ban ? `ban, rung ${ban.rung}` : 'block'}</Chip>,
         },
-        { title: 'Policy', show: ({ policy }) => (policy === undefined ? 'every policy' : <Text>{policy}</Text>) },
+        { title: 'Policy', show: ({ policy = 'every policy' }) => <Text>{policy}</Text> },
         { title: 'Reason', show: ({ reason }) => <Text>{reason}</Text> },
+        { title: 'By', show: ({ by }) => by !== undefined && <Operator name={by} /> },
         { title: 'Since', isNumber: true, show: ({ since }) => <Time at={since} /> },
         { title: 'Until', isNumber: true, show: ({ until }) => <Time at={until} /> },
         { title: 'Strikes', isNumber: true, show: ({ ban }) => (ban ? whole(ban.strikes) : '') },

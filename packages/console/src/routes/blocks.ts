@@ -1,6 +1,7 @@
 import type { Duration, Store } from '@sluice/core'
 import { blockBy, type RecordedBlocks, unblockBy } from '@sluice/core/internal'
 import { BANS, CHANGES } from '@sluice/core/store'
+import { withAuthors } from '../block-authors.js'
 import { byKind, containsAddress, type GivenIdentity, IDENTITY } from '../identity/identity.js'
 import { Problem } from '../problem.js'
 import { blockPlan } from './block-plan.js'
@@ -27,10 +28,12 @@ export const BLOCKS = [
       policy: { ...POLICY, description: 'Those of this policy, and those of every policy.' },
       bans: { type: 'boolean', description: 'Bans alone, without blocks made by hand.' },
     }),
-    answer: 'Entries, and the cursor of the next page. A page may have no entries before the last one.',
+    answer:
+      'Entries, with by of blocks that the last 1,000 changes name, and the cursor of the next page. A page may have no entries before the last one.',
     async run({ console: { store }, body: { bans, ...query } }) {
       const { entries, ...rest } = await blocksIn(store).blocks.list(query)
-      return { ...rest, entries: bans ? entries.filter(({ ban }) => ban !== undefined) : entries }
+      const wanted = bans ? entries.filter(({ ban }) => ban !== undefined) : entries
+      return { ...rest, entries: await withAuthors(store, wanted) }
     },
   }),
   route<BlockBody>({

@@ -1,5 +1,6 @@
 import type { IdentityByKind } from '@sluice/core'
 import { isCountOf, isPropertyOf, limiterOfIdentities, resetCounts, usedLimits } from '@sluice/core/internal'
+import { withAuthors } from '../block-authors.js'
 import { makeChange } from '../changes.js'
 import {
   blocksOf,
@@ -64,7 +65,7 @@ export const IDENTITIES = [
       const identity = byKind(given)
       const limits = await limitsOf(parts, identity, request)
       const [blocks, lists, overrides, stored] = await Promise.all([
-        blocksOf(parts, identity, groupsIn(limits)),
+        blocksOf(parts, identity, groupsIn(limits)).then((found) => withAuthors(parts.store, found)),
         listsOf(parts, identity),
         ownOverrides(parts, given, limits),
         search ? storedOf(parts, identity) : undefined,

@@ -29,6 +29,10 @@ export interface ChangesQuery {
   readonly cursor?: string
   /** Maximum entries per page, 1 to 1,000. @default 100 */
   readonly max?: number
+  /** Changes by this person alone: exactly this name. @default those of everyone */
+  readonly by?: string
+  /** Changes of this kind alone, such as `block`. @default every kind */
+  readonly action?: string
 }
 
 export interface ChangePage {

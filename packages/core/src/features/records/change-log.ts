@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import { identityText } from '../../blocks/given-blocks.js'
 import type { ChangePage, ChangesQuery, ChangeToRecord, StoreChanges } from '../../store/changes.js'
 import type { ChangeEntry, ChangeState } from '../../store/entries.js'
@@ -13,6 +14,8 @@ import type { MaybePromise } from '../../util/when-known.js'
 /** Maximum of entries that a store keeps. */
 export const MAX_CHANGES_KEPT = 10_000
 const MAX_PAGE = 1000
+/** Entries that are read at a time where some are left out: they take a few ms at most. */
+const FILTERED_AT_ONCE = 100
 const LONGEST_NAME = 100
 const LONGEST_STATE = 4000
 /** Attempts to note how a change ended, and the pause between them: Redis may be away for a moment. */
@@ -84,18 +87,32 @@ export class ChangeLog implements StoreChanges {
   }
 
   async list(query: ChangesQuery = {}): Promise<ChangePage> {
-    knownOptions('changes.list', query, ['cursor', 'max'])
-    const { cursor, max = 100 } = query
+    knownOptions('changes.list', query, ['cursor', 'max', 'by', 'action'])
+    const { cursor, max = 100, by, action } = query
     wholeNumber('changes.list', 'max', max, 1, MAX_PAGE)
     if (cursor !== undefined && !/^[1-9]\d{0,14}$/.test(cursor)) {
       invalidPolicy('changes.list', 'cursor', 'the cursor of the page before', cursor)
     }
-    const { kept, next } = await this.#keeper.page(cursor === undefined ? undefined : Number(cursor), max)
-    const entries = kept.flatMap((each) => {
-      const contents = contentsOf(each.text)
-      return contents ? [entryOf(each, contents)] : []
-    })
-    return next === undefined ? { entries } : { entries, cursor: String(next) }
+    for (const [field, text] of Object.entries({ by, action })) {
+      if (text !== undefined && typeof text !== 'string') invalidPolicy('changes.list', field, 'a text', text)
+    }
+    const isFiltered = by !== undefined || action !== undefined
+    const entries: ChangeEntry[] = []
+    let below = cursor === undefined ? undefined : Number(cursor)
+    for (;;) {
+      const { kept, next } = await this.#keeper.page(below, isFiltered ? FILTERED_AT_ONCE : max)
+      for (const each of kept) {
+        const contents = contentsOf(each.text)
+        const isWanted = (by ?? contents?.by) === contents?.by && (action ?? contents?.action) === contents?.action
+        if (contents && isWanted) entries.push(entryOf(each, contents))
+      }
+      if (!isFiltered && next !== undefined) return { entries, cursor: String(next) }
+      // One more says that there is another page.
+      if (entries.length > max) return { entries: entries.slice(0, max), cursor: String(entries[max - 1]?.number) }
+      if (next === undefined) return { entries }
+      below = next
+      await setImmediate()
+    }
   }
 
   /** Erases an identity, as text, and all that its entries say of it. */
