@@ -115,7 +115,7 @@ test('each value is a filter, the address is a link to send, and names no client
   await expect
     .poll(() => clients.allTextContents())
     .toEqual([expect.anything(), expect.stringMatching(/198\.51\.100\.4/)])
-  await link.page.getByText(/what fits the filters\. All traffic, without them: 63 decisions/).waitFor()
+  await link.page.getByText(/what fits the filters\. All traffic, without them: 66 decisions/).waitFor()
   await link.page.getByRole('button', { name: 'Remove the filter by client' }).click()
   await expect.poll(() => filtersOf(link.page)).toHaveLength(0)
   await link.page.goBack()
