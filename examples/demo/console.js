@@ -43,6 +43,7 @@ export function demoConsole(store, policies, port, host) {
       limiters,
       policies: ['express', 'koa', 'fastify'].map((name) => ({ policies, name })),
       hosts: hostsAt(port, isLoopback),
+      traffic: true,
       authorize: (/** @type {import('express').Request} */ request) =>
         links.some((link) => link.isShownIn(request)) && { name: 'you', may: 'act' },
     },

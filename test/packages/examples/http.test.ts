@@ -189,6 +189,9 @@ async function tryConsole(demo: Program, port: number): Promise<void> {
   await until('the attacker is banned', isBanned)
   const isWaiting = async () => /"waiting":[1-9]/.test(JSON.stringify((await api('figures', own)).json))
   await until('clients wait in the queue', isWaiting)
+  const span = { from: Date.now() - 60_000, to: Date.now() + 60_000 }
+  const isRecorded = async () => JSON.stringify((await api('traffic', own, span)).json).includes('198.51.100.0/24')
+  await until('the page Traffic has the network of the attacker', isRecorded)
 }
 
 test('the demo listens on this machine alone, unless HOST is set', async () => {
