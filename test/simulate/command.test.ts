@@ -301,3 +301,12 @@ test('a log is cut at two times', async () => {
   await expect(cut('--since', 'yesterday')).rejects.toThrow('--since: expected a time such as 2026-03-01T12:00:00Z')
   await expect(cut('--since', '2026-03-02', '--until', '2026-03-01')).rejects.toThrow('--until: expected a time after')
 })
+
+test('a wrong time is an error before any log is opened, which the program would wait for', async () => {
+  const { 'policies.json': document } = filesOf({ 'policies.json': JSON.stringify(PER_MINUTE) })
+  const missing = `${document}.log`
+  for (const args of [['--document', document], []]) {
+    const { code, stderr } = await sluice(['simulate', missing, ...args, '--since', 'yesterday'])
+    expect([code, stderr]).toEqual([2, expect.stringContaining('--since: expected a time')])
+  }
+})

@@ -82,8 +82,8 @@ async function trafficOf(
   marked: GoodClients | undefined,
   leastResolutionMs: number,
 ): Promise<ReadTraffic> {
-  const logs = await logsOf(options)
   const span = spanOf(options.since, options.until)
+  const logs = await logsOf(options)
   const resolutions = new Map<number, number>()
   let traffic: Traffic | undefined
   let countedFor = leastResolutionMs

@@ -109,6 +109,7 @@ class Simulation {
 
   static async open(options: SimulateOptions): Promise<Simulation> {
     const { document, against, resolvers: given = {}, good = [], curve = false } = options
+    const span = spanOf(options.since, options.until)
     const isRecorded = options.format === RECORDING.name || (await isRecording(options.logs[0]))
     const assumed = readingOf(options, given.keys?.user !== undefined, isRecorded)
     const named = resolversOf(given, assumed)
@@ -126,11 +127,12 @@ class Simulation {
       if (bounds) figures.bounds.set(policy, bounds)
     }
     if (curve || marked) figures.curves = await Curves.of(figures.accounts, played.data, resolvers, curve)
-    return new Simulation(options, reading, [played, before], marked, figures, await logsOf(options))
+    return new Simulation(options, span, reading, [played, before], marked, figures, await logsOf(options))
   }
 
   private constructor(
     options: SimulateOptions,
+    span: TimeSpan | undefined,
     reading: Reading,
     [document, against]: readonly [PlayedDocument, PlayedDocument | undefined],
     good: GoodClients | undefined,
@@ -142,7 +144,7 @@ class Simulation {
     this.#document = document
     this.#against = against
     this.#good = good
-    this.#span = spanOf(options.since, options.until)
+    this.#span = span
     this.#figures = figures
     this.#logs = logs
   }
