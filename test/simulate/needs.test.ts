@@ -32,6 +32,17 @@ test.each([
   expect(report.requests).toMatchObject({ total: 3, refused: { min: 1, max: 1 } })
 })
 
+test.each([
+  ['the path', { match: { paths: ['/login'] } }],
+  ['the method', { match: { methods: ['POST'] } }],
+])('a policy that matches %s names it where the log lacks it', async (field, policy) => {
+  const log = [0, 1, 2].map((i) => `${JSON.stringify({ at: 1772323200 + i, ip: '192.0.2.7' })}\n`).join('')
+  const format = ['--format', '{"time": ".at", "ip": ".ip"}']
+  expect(await failed(policyOf(LIMIT, policy), format, log)).toContain(
+    `sluice: policy "api" needs ${field}, which the log lacks: --format with the field`,
+  )
+})
+
 test('keys of the application come from fields of the log', async () => {
   const log = ['ann', 'ann', 'bob', 'ann']
     .map((id, i) =>

@@ -21,7 +21,12 @@ interface Limits {
 }
 
 interface PolicyParts {
-  readonly match?: { readonly hosts?: unknown; readonly headers?: Readonly<Record<string, unknown>> }
+  readonly match?: {
+    readonly paths?: unknown
+    readonly methods?: unknown
+    readonly hosts?: unknown
+    readonly headers?: Readonly<Record<string, unknown>>
+  }
   readonly key?: unknown
   readonly limits?: readonly Limits[]
   readonly tiers?: Readonly<Record<string, readonly Limits[]>>
@@ -78,6 +83,12 @@ function ofPolicy(
   const needs: Need[] = []
   const add = (field: string, remedy: string, isKnown: Need['isKnown']) =>
     needs.push({ policy, field, remedy, isKnown })
+  if (match?.paths) {
+    add('the path', '--format with the field "target", or $request', ({ request }) => request.target !== undefined)
+  }
+  if (match?.methods) {
+    add('the method', '--format with the field "method", or $request', ({ request }) => request.method !== undefined)
+  }
   if (match?.hosts) needs.push({ ...ofHeader(policy, 'host'), field: 'the host', remedy: '--assume host=NAME' })
   for (const name of Object.keys(match?.headers ?? {})) needs.push(ofHeader(policy, name.toLowerCase()))
   if (count !== undefined || ban?.count !== undefined) {
