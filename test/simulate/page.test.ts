@@ -138,3 +138,21 @@ test('the last time of the timeline is not cut by the edge', () => {
   expect(page).toContain('<text class="tick end" x="100%" y="100%" dy="18">00:02:30</text>')
   expect(page).toMatch(/<text class="tick middle" x="[\d.]+%" y="100%" dy="18">00:02:00</)
 })
+
+test('clients and headroom of a page are intervals where the log is coarse', () => {
+  const report = sampleReport()
+  const [policy, ...others] = report.policies
+  if (!policy?.limits[0]) throw new Error('no policy')
+  const limit = { ...policy.limits[0], headroom: 2, headroomBounds: { min: 1.5, max: 2 } }
+  const clients = { seen: 100, refused: 24, refusedBounds: { min: 20, max: 30 } }
+  const page = pageOf({ ...report, clients, policies: [{ ...policy, clients, limits: [limit] }, ...others] })
+  expect(page).toContain('and between 20 and 30 of 100 clients at least once')
+  expect(page.match(/20–30 \(20 % to 30 %\)/g)).toHaveLength(2)
+  expect(page).toContain('the limit is 1.5 to 2 times')
+})
+
+test('a page whose good clients are not in the log does not say that none would be refused', () => {
+  const page = pageOf({ ...sampleReport(), good: { seen: 0, refused: [], absent: ['192.0.2.9'] } })
+  expect(page).toContain('No client marked good is in the log')
+  expect(page).not.toContain('None of the')
+})

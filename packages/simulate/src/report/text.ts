@@ -100,7 +100,7 @@ function policyText({ name, mode, requests, clients, limits, bans, waits }: Poli
 function limitText(report: LimitReport): string {
   const { name, algorithm, limit, windowMs, calendar, unit, refused, headroom, headroomBounds, tradeOff } = report
   const per = algorithm === 'concurrency' ? 'at a time' : `per ${calendar ?? durationText(windowMs)}`
-  const parts = [`${inLine(name)}: ${grouped(limit)} ${unit} ${per} (${algorithm})`, `no room ${range(refused)} times`]
+  const parts = [`${inLine(name)}: ${unitsText(limit, unit)} ${per} (${algorithm})`, `no room ${range(refused)} times`]
   if (headroom !== undefined) {
     const [min, max] = [headroomBounds?.min ?? headroom, headroomBounds?.max ?? headroom].map(
       (times) => `${times.toFixed(2)}×`,
@@ -112,6 +112,10 @@ function limitText(report: LimitReport): string {
     parts.push(`from ${grouped(tradeOff.suggested)} on, fewer than 0.1 % of the clients are refused${by}`)
   }
   return parts.join('; ')
+}
+
+function unitsText(limit: number, unit: string): string {
+  return unit === 'requests' ? counted(limit, 'request') : `${grouped(limit)} ${unit}`
 }
 
 function timelineText({ timeline }: SimulationReport): string {
@@ -209,10 +213,8 @@ function range({ min, max }: Interval): string {
 }
 
 function share(interval: Interval, total: number): string {
-  const { min, max } = interval
-  if (max === 0) return 'none'
-  const of = (number: number) => percent(number / Math.max(1, total))
-  return `${range(interval)} (${min === max ? of(min) : `${of(min)} to ${of(max)}`})`
+  if (interval.max === 0) return 'none'
+  return `${range(interval)} (${rangeText(interval, (number) => percent(number / Math.max(1, total)))})`
 }
 
 function isSome({ max }: Interval): boolean {

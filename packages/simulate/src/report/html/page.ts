@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { grouped, percent } from '@sluice/core/internal'
+import { counted, grouped, percent } from '@sluice/core/internal'
 import type { SimulationReport, Timeline } from '../../report.js'
 import type { WithProposal } from '../proposal-text.js'
 import { jsonMarkup, Markup, markup } from './markup.js'
@@ -148,7 +148,7 @@ ${refused.length === 0 ? markup`<p>No client would be refused.</p>` : clientsTab
 
 function goodSection({ seen, refused, absent }: NonNullable<SimulationReport['good']>): Markup {
   return markup`<section aria-labelledby="good"><h2 id="good">Good clients</h2>
-<p>${refused.length === 0 ? 'None' : grouped(refused.length)} of the ${grouped(seen)} clients marked good would be refused.</p>
+<p>${seen === 0 ? 'No client marked good is in the log, so that this shows nothing about them.' : `${refused.length === 0 ? 'None' : grouped(refused.length)} of the ${counted(seen, 'client')} marked good would be refused.`}</p>
 ${absent.length === 0 ? '' : markup`<p>Good, but not in the log: ${absent.join(', ')}.</p>\n`}${refused.length === 0 ? '' : clientsTable('good-clients', 'Good clients that would be refused', refused)}</section>
 `
 }

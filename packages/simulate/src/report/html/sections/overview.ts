@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import { counted, grouped, listed, percent } from '@sluice/core/internal'
-import type { Counts, SimulationReport } from '../../../report.js'
+import type { ClientCounts, Counts, Interval, SimulationReport } from '../../../report.js'
 import { type Markup, markup } from '../markup.js'
 import { figures } from '../table.js'
 import { intervalText, intervalWords, rangeText, spanText, timeText } from '../words.js'
@@ -9,12 +9,7 @@ import { intervalText, intervalWords, rangeText, spanText, timeText } from '../w
 export function overview(report: SimulationReport): Markup {
   const { requests, clients } = report
   return markup`<p class="lead">${resultText(report)} ${spanOfLog(report)}</p>
-${figures([
-  ...countsEntries(requests),
-  ['Clients', grouped(clients.seen)],
-  ['Clients ever refused', `${grouped(clients.refused)} (${percent(shareOf(clients.refused, clients.seen))})`],
-  ...logEntries(report),
-])}${unreadExamples(report)}`
+${figures([...countsEntries(requests), ...clientsEntries(clients), ...logEntries(report)])}${unreadExamples(report)}`
 }
 
 /** The log that limits are proposed for. */
@@ -48,6 +43,21 @@ export function countsEntries(counts: Counts): (readonly [string, string])[] {
   ]
 }
 
+/** The figures of clients. */
+export function clientsEntries(clients: ClientCounts): (readonly [string, string])[] {
+  const refused = refusedOf(clients)
+  const shares = { min: shareOf(refused.min, clients.seen), max: shareOf(refused.max, clients.seen) }
+  return [
+    ['Clients', grouped(clients.seen)],
+    ['Clients ever refused', `${intervalText(refused)} (${rangeText(shares, percent)})`],
+  ]
+}
+
+/** Within their bounds, where these are known. */
+function refusedOf({ refused, refusedBounds = { min: refused, max: refused } }: ClientCounts): Interval {
+  return refusedBounds
+}
+
 function shareText({ refused, total }: Counts): string {
   return rangeText({ min: shareOf(refused.min, total), max: shareOf(refused.max, total) }, percent)
 }
@@ -59,7 +69,7 @@ export function shareOf(part: number, all: number): number {
 function resultText({ requests, clients }: SimulationReport): string {
   const { refused, total } = requests
   if (total === 0) return 'The logs have no requests.'
-  return `The policies would refuse ${intervalWords(refused)} of ${counted(total, 'request')} (${shareText(requests)}), and ${grouped(clients.refused)} of ${counted(clients.seen, 'client')} at least once.`
+  return `The policies would refuse ${intervalWords(refused)} of ${counted(total, 'request')} (${shareText(requests)}), and ${intervalWords(refusedOf(clients))} of ${counted(clients.seen, 'client')} at least once.`
 }
 
 function spanOfLog({ log, requests }: SimulationReport): string {

@@ -4,8 +4,8 @@ import { type Markup, markup } from '../markup.js'
 import { rankPlot, ranksToName } from '../plot/rank.js'
 import { suggestion, tradeOffPlot } from '../plot/trade-off.js'
 import { figures, table } from '../table.js'
-import { intervalText, spanText } from '../words.js'
-import { countsEntries, shareOf } from './overview.js'
+import { intervalText, rangeText, spanText } from '../words.js'
+import { clientsEntries, countsEntries } from './overview.js'
 
 /**
  * One policy with its limits.
@@ -19,8 +19,7 @@ export function policySection(policy: PolicyReport, i: number, whose: string): M
 ${mode === 'report' ? markup`<p>The policy is in report mode: it refuses no request, and the figures are those of its enforcement.</p>` : ''}
 ${figures([
   ...countsEntries(requests),
-  ['Clients', grouped(clients.seen)],
-  ['Clients ever refused', `${grouped(clients.refused)} (${percent(shareOf(clients.refused, clients.seen))})`],
+  ...clientsEntries(clients),
   ...(bans ? [['Bans begun', bansText(bans)] as const] : []),
   ...(waits ? [['Waits', waitsText(waits)] as const] : []),
 ])}${limits.map((limit, j) => limitSection(limit, { id: `${id}-${j + 1}`, policy: name, whose }))}</section>
@@ -54,9 +53,10 @@ ${isPlotted ? '' : markup`<p>Worst windows and other limits were not computed: <
 ${rank && rank.length > 0 ? rankFigure(place, limit, rank) : ''}${tradeOff && tradeOff.candidates.length > 0 ? tradeOffFigure(place, limit, tradeOff) : ''}`
 }
 
-function headroomText({ headroom }: LimitReport, { whose }: Place): string {
+function headroomText({ headroom, headroomBounds }: LimitReport, { whose }: Place): string {
   if (headroom === undefined) return ''
-  const times = grouped(Number(headroom.toPrecision(2)))
+  const bounds = headroomBounds ?? { min: headroom, max: headroom }
+  const times = rangeText(bounds, (number) => grouped(Number(number.toPrecision(2))))
   return `Headroom: the limit is ${times} times the 99.9th percentile of the worst windows of ${whose}.`
 }
 
