@@ -135,3 +135,29 @@ test('paths of a page that is shared name no person, and open no door', async ()
     '/products/chair',
   ])
 })
+
+// https://httpd.apache.org/docs/2.4/mod/mod_log_config.html: %{X-Forwarded-For}i in place of %h.
+test('the first address of a list of proxies is no virtual host, whose client would be a proxy', async () => {
+  const log = LOG.replaceAll('192.0.2.7 -', '192.0.2.7, 10.0.0.1 -')
+  await expect(simulated(log, PER_MINUTE)).rejects.toThrow(
+    /100 % of the requests have none in the field remote_addr, such as "192\.0\.2\.7,"/,
+  )
+  const format = ['--format', '%{X-Forwarded-For}i %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"']
+  await expect(simulated(log, PER_MINUTE, format)).rejects.toThrow("needs the client's address, which the log lacks")
+  const { report } = await simulated(log, PER_MINUTE, [...format, '--trust-proxy', '10.0.0.0/8'])
+  expect(report.refused).toMatchObject([{ identity: 'ip=192.0.2.7' }])
+})
+
+test('the fields that are proposed for JSON of nginx read its times and whole requests', async () => {
+  const log = [0, 1, 2]
+    .map(
+      (second) =>
+        `{"msec": "177232320${second}.250", "remote_addr": "192.0.2.7", "request": "POST /login?next=/ HTTP/1.1", "status": "200"}\n`,
+    )
+    .join('')
+  const login = policyOf({ limit: 2, window: '1m' }, { match: { paths: ['/login'], methods: ['POST'] } })
+  const error = await simulated(log, login).catch(({ message }: Error) => message)
+  const [, fields = ''] = /its fields look like --format '(\{.*?\})'/.exec(String(error)) ?? []
+  const { report } = await simulated(log, login, ['--format', fields])
+  expect(report).toMatchObject({ log: { resolutionMs: 1 }, requests: { total: 3, refused: { min: 1, max: 1 } } })
+})

@@ -47,7 +47,10 @@ export function apacheFormat(given: string): LogFormat {
     .replaceAll(/%[<>]?t/g, '[%{clf}Q]')
   const parts: PatternPart[] = []
   const [prefix = '', ...rest] = text.split(/(%[!\d,]*[<>]?(?:\{[^{}]*\})?[a-zA-Z])/)
-  for (let i = 0; i < rest.length; i += 2) parts.push({ name: nameOf(rest[i] as string), until: rest[i + 1] as string })
+  for (let i = 0; i < rest.length; i += 2) {
+    const name = nameOf(rest[i] as string)
+    parts.push({ name, until: rest[i + 1] as string, ...(name === 'http_x_forwarded_for' && { isList: true }) })
+  }
   parts.forEach(({ name, until }, i) => {
     if (until === '' && i < parts.length - 1) {
       throw new SimulationError(`--format: expected a text behind ${quoted(name)} in ${quoted(text)}`)
@@ -58,7 +61,8 @@ export function apacheFormat(given: string): LogFormat {
   }
   const reader = () => new TextLines('log_format', new LinePattern(prefix, parts))
   const parser = () => reader().parse
-  return { name: 'log_format', client: '%h', parser, reader, detect: (lines) => mostParse(lines, parser()) }
+  const client = parts.some(({ name }) => name === 'remote_addr') ? '%h' : undefined
+  return { name: 'log_format', client, parser, reader, detect: (lines) => mostParse(lines, parser()) }
 }
 
 function nameOf(directive: string): string {

@@ -38,13 +38,16 @@ function textFormat(name: string, parts: readonly PatternPart[], isOpen = false)
   return { name, client: 'remote_addr', parser, reader, detect: (lines) => mostParse(lines, parser()) }
 }
 
-/** Hosts and addresses have no form that tells them apart: the second part must be an address, the first none. */
+/**
+ * Hosts and addresses have no form that tells them apart: the second part must be an address, the first none, nor one of a list
+ * of proxies, `192.0.2.7, 10.0.0.1`.
+ */
 function withVhost(name: string, parts: readonly PatternPart[]): LogFormat {
   const format = textFormat(name, [...VHOST, ...parts], true)
   const parse = format.parser()
   const parseSuch = (line: string) => {
     const [host = '', address = ''] = line.split(' ', 2)
-    return isIP(host) === 0 && isIP(address) !== 0 ? parse(line) : undefined
+    return isIP(host) === 0 && !host.endsWith(',') && isIP(address) !== 0 ? parse(line) : undefined
   }
   return { ...format, detect: (lines) => mostParse(lines, parseSuch) }
 }

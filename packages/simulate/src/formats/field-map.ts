@@ -17,7 +17,7 @@ const LOOKS: readonly Look[] = [
   { field: 'start', name: /^(?:start|started)(?:_?(?:time|at|ts|utc))?$/i, has: isInstant },
   {
     field: 'time',
-    name: /^@?(?:time|timestamp|ts|date|datetime|time_?local|time_?iso8601|end_?time)$/i,
+    name: /^@?(?:time|timestamp|ts|msec|date|datetime|time_?local|time_?iso8601|end_?time)$/i,
     has: isInstant,
   },
   {
@@ -29,7 +29,7 @@ const LOOKS: readonly Look[] = [
   {
     field: 'target',
     name: /ur[il]$|path$|target$|^request$/i,
-    has: (value) => isText(value) && /^(?:\/|https?:\/\/)/.test(value),
+    has: (value) => isText(value) && /^(?:[A-Z]{3,10} )?(?:\/|https?:\/\/)/.test(value),
   },
   { field: 'status', name: /status(?:_?code)?$|^code$/i, has: (value) => /^[1-5]\d\d$/.test(String(value)) },
   { field: 'bytes', name: /bytes(?:_?sent)?$|size$|length$/i, has: isNumber },

@@ -91,8 +91,10 @@ class JsonLines implements LineReader {
     const { ip, clientIp, method, target, status, bytes, user, host } = this.#fields
     const address = textAt(json, clientIp) ?? textAt(json, ip)
     record.ip = address && (addressIn(address) ?? address)
-    record.method = textAt(json, method)
-    record.target = textAt(json, target)
+    const request = textAt(json, target)
+    const [, verb, path = request] = REQUEST_LINE.exec(request ?? '') ?? []
+    record.method = textAt(json, method) ?? verb
+    record.target = path
     // 0 for a request that was aborted.
     record.status = numberAt(json, status) || undefined
     record.bytes = numberAt(json, bytes)
@@ -110,6 +112,9 @@ class JsonLines implements LineReader {
     return key === undefined ? undefined : textOf((all as Json)[key])
   }
 }
+
+/** `GET /path HTTP/1.1`, as nginx and Apache write a request in one field. */
+const REQUEST_LINE = /^([A-Za-z]+) (\S.*) HTTP\/[\d.]+$/
 
 function numberAt(json: Json, path: string | undefined): number | undefined {
   const text = textAt(json, path)

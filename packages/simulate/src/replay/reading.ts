@@ -78,7 +78,9 @@ function addresses(
   return (record) => {
     const peer = connection(record)
     const chain = record.header('x-forwarded-for')
-    return chain !== undefined && peer !== undefined && trusted.has(peer) ? (clientIn(chain, trusted) ?? peer) : peer
+    // Some logs have that header in place of the connection's address.
+    const isTrusted = peer === undefined || trusted.has(peer)
+    return chain !== undefined && isTrusted ? (clientIn(chain, trusted) ?? peer) : peer
   }
 }
 
