@@ -3,6 +3,8 @@ import type * as inLeases from '../../packages/core/src/features/leases/leases.j
 import type * as inQueues from '../../packages/core/src/features/queues/limiter-queues.js'
 import type * as inPermits from '../../packages/core/src/http/charging/permits.js'
 import type * as inCharges from '../../packages/core/src/limiter/charge-ledger.js'
+import type * as inCounts from '../../packages/core/src/metrics/counts.js'
+import type * as inMetrics from '../../packages/core/src/metrics/policy-metrics.js'
 import type * as inBreaker from '../../packages/core/src/redis/health/breaker.js'
 import type * as inScripts from '../../packages/core/src/redis/scripts/scripts.generated.js'
 import type * as acrossSlots from '../../packages/core/src/redis/slots/across-slots.js'
@@ -24,6 +26,8 @@ export const { Breaker } = await inside<typeof inBreaker>('redis/health/breaker.
 export const { OutageWarnings } = await inside<typeof inWarnings>('redis/warnings/outage-warnings.ts')
 export const { Leases } = await inside<typeof inLeases>('features/leases/leases.ts')
 export const { CONSUME, PEEK, CHARGE, REFUND, RELEASE, RENEW, DEBIT } = await inside<typeof port>('store/store.ts')
+export const { Counts } = await inside<typeof inCounts>('metrics/counts.ts')
+export const { neededOf } = await inside<typeof inMetrics>('metrics/policy-metrics.ts')
 export const { Permits } = await inside<typeof inPermits>('http/charging/permits.ts')
 export const { QUEUES } = await inside<typeof inQueues>('features/queues/limiter-queues.ts')
 export const { exchangeScript } = await inside<typeof inScripts>('redis/scripts/scripts.generated.ts')

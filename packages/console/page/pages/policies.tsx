@@ -9,6 +9,7 @@ import { OverrideTable } from '../parts/overrides.js'
 import { More, Table } from '../parts/table.js'
 import type { Query } from '../router.js'
 import { Bar } from './client.js'
+import { type LimitRow, WhatIf } from './what-if.js'
 
 export function Policies({ query }: { query: Query }) {
   const { latest } = useFigures()
@@ -16,6 +17,13 @@ export function Policies({ query }: { query: Query }) {
   const { answer } = policies
   const used = latest?.sum.used ?? []
   const isPending = !answer && !policies.error
+  const inCode = (answer?.limiters ?? []).flatMap(({ name, limits, kinds }) =>
+    rowsOf(name, name, limits, used).map((row) => ({ ...row, kinds })),
+  )
+  const inDocuments = (answer?.documents ?? []).map((document) => ({
+    document,
+    limits: document.policies.flatMap(({ name, limits }) => rowsOf(name, document.limiter, limits, used)),
+  }))
   return (
     <>
       <PageHead title="Policies" about="Limits that this console was given, and how much of them decisions need." />
@@ -29,31 +37,18 @@ export function Policies({ query }: { query: Query }) {
       )}
       {answer && answer.limiters.length > 0 && (
         <Section title="Limiters">
-          <LimitTable
-            name="Limiters"
-            query={query}
-            limits={answer.limiters.flatMap(({ name, limits, kinds }) =>
-              rowsOf(name, name, limits, used).map((row) => ({ ...row, kinds })),
-            )}
-          />
+          <LimitTable name="Limiters" query={query} limits={inCode} />
         </Section>
       )}
-      {answer?.documents.map((document) => (
-        <Document key={document.limiter} {...{ document, used, query }} />
+      {inDocuments.map((each) => (
+        <Document key={each.document.limiter} {...{ ...each, query }} />
       ))}
+      {latest && (
+        <WhatIf rows={[...inCode, ...inDocuments.flatMap(({ limits }) => limits)]} processes={latest.processes} />
+      )}
       {latest && !isPending && <UsedSection used={used} />}
     </>
   )
-}
-
-interface LimitRow {
-  readonly limiter: string
-  /** Its name, and that of a tier after a point. */
-  readonly policy: string
-  readonly limit: Limit
-  readonly used: UsedRow | undefined
-  /** Of the limiter, where its limits do not say. */
-  readonly kinds?: readonly string[]
 }
 
 /** Limits of a limiter or a policy of a document, with the figures of each. Rows of a limiter have the names of its tiers. */
@@ -94,11 +89,6 @@ function LimitTable({ name, limits, query }: LimitTableProps) {
         { title: 'Algorithm', show: ({ limit }) => limit.algorithm },
         { title: 'Counts', show: ({ limit, kinds }) => <Text>{limit.kind ?? kinds?.join(', ')}</Text> },
         isUsed && { title: '90 % need at most', isNumber: true, show: ({ used }) => used && <Used part={used.p90} /> },
-        isUsed && {
-          title: 'Half would refuse',
-          isNumber: true,
-          show: ({ used }) => used && `≤ ${share(used.beyondHalf)}`,
-        },
       ]}
     />
   )
@@ -116,10 +106,7 @@ function Used({ part }: { part: number | null }) {
 function UsedSection({ used }: { used: readonly UsedRow[] }) {
   return (
     <Section title="How much of each limit decisions need">
-      <p class="muted">
-        Half of the decisions need at most the first share, and so on. Half the limit would have refused at most the
-        last share.
-      </p>
+      <p class="muted">Half of the decisions need at most the first share of the limit, and so on.</p>
       <Table
         name="Use of limits"
         rows={used}
@@ -132,7 +119,6 @@ function UsedSection({ used }: { used: readonly UsedRow[] }) {
           { title: '50 %', isNumber: true, show: ({ p50 }) => <Used part={p50} /> },
           { title: '90 %', isNumber: true, show: ({ p90 }) => <Used part={p90} /> },
           { title: '99 %', isNumber: true, show: ({ p99 }) => <Used part={p99} /> },
-          { title: 'Half the limit refuses', isNumber: true, show: ({ beyondHalf }) => `≤ ${share(beyondHalf)}` },
         ]}
       />
     </Section>
@@ -141,12 +127,12 @@ function UsedSection({ used }: { used: readonly UsedRow[] }) {
 
 interface DocumentProps {
   readonly document: PolicyDocument
-  readonly used: readonly UsedRow[]
+  readonly limits: readonly LimitRow[]
   readonly query: Query
 }
 
-function Document({ document, used, query }: DocumentProps) {
-  const { limiter, version, error, policies } = document
+function Document({ document, limits, query }: DocumentProps) {
+  const { limiter, version, error } = document
   const { has } = useShell()
   return (
     <Section
@@ -162,11 +148,7 @@ function Document({ document, used, query }: DocumentProps) {
           Its last good version decides: <Text>{error}</Text>
         </Notice>
       )}
-      <LimitTable
-        name={`Limits of ${limiter}`}
-        query={query}
-        limits={policies.flatMap(({ name, limits }) => rowsOf(name, limiter, limits, used))}
-      />
+      <LimitTable name={`Limits of ${limiter}`} query={query} limits={limits} />
       <p class="muted below">
         Limits are changed in the document: in its file, or by <code>sluice apply</code> for a saved one. The page of a
         client changes them for that client, and Changes takes a version back.

@@ -44,6 +44,10 @@ export interface UsedRow {
   /** That of the limit: a limiter, or a policy of a document, with its tier after a point. `other`: limits beyond the bound, together. */
   readonly policy: string
   readonly limit: string
+  /** Units of the limit; of a bucket, what it holds. `null`: nothing bounds what a lower limit would have refused. */
+  readonly capacity: number | null
+  /** Decisions that another limit of the limiter, or a ban, refused: a lower limit may refuse as many more than needed more than it. */
+  readonly refusedElsewhere: number
   /** `counts[i]` needed up to `bounds[i]`, and more than the bound before. One more than `bounds`. */
   readonly bounds: readonly number[]
   readonly counts: readonly number[]
@@ -52,8 +56,6 @@ export interface UsedRow {
   readonly p50: number | null
   readonly p90: number | null
   readonly p99: number | null
-  /** The share of decisions that needed more than half the limit: the most that half the limit would have refused. */
-  readonly beyondHalf: number
 }
 
 /** Waiting requests and held permits of a policy, now. */

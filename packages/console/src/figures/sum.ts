@@ -17,8 +17,6 @@ import { rounded, Sum } from './totals.js'
 
 /** Rows of a sum, of each kind. */
 const MAX_ROWS = 256
-/** The bucket up to half a limit, and those before. */
-const HALF = USED_BOUNDS.indexOf(0.5) + 1
 
 /** Adds up the live figures of processes. */
 export class LiveSum {
@@ -48,7 +46,9 @@ export class LiveSum {
     this.#perSecond.addAll(own.perSecond)
     for (const [i, count] of own.durations.entries()) (this.#durations[i] as number) += count
     for (const [policy, waiting, permits] of figures.gauges) this.#gauges.add(policy, '', [waiting, permits])
-    for (const row of figures.used) this.#used.add(...row)
+    for (const [policy, limit, counts, capacity = 0, refusedElsewhere = 0] of figures.used) {
+      this.#used.add(policy, limit, [...counts, refusedElsewhere], capacity)
+    }
     this.#outbound.add(process.ageMs, figures)
     if (hasOthers(figures)) this.incomplete.push(`${figures.host} (pid ${figures.pid})`)
     const { host, pid, startedAt, records, gauges, stores } = figures
@@ -152,19 +152,19 @@ function roundedSum({ decisions, refused, reported, alone }: Sum) {
   }
 }
 
-function usedRow([policy, limit, counts]: LiveFigures['used'][number]): UsedRow {
-  const decisions = counts.reduce((sum, count) => sum + count, 0)
-  const upToHalf = counts.slice(0, HALF).reduce((sum, count) => sum + count, 0)
+function usedRow([policy, limit, sums, capacity]: ReturnType<SummedRows['read']>[number]): UsedRow {
+  const counts = sums.slice(0, -1)
   const at = (share: number) => quantile(USED_BOUNDS, counts, share)
   return {
     policy,
     limit,
+    capacity: capacity === 0 ? null : capacity,
     bounds: USED_BOUNDS,
     counts,
-    decisions,
+    decisions: counts.reduce((sum, count) => sum + count, 0),
+    refusedElsewhere: sums.at(-1) as number,
     p50: at(0.5),
     p90: at(0.9),
     p99: at(0.99),
-    beyondHalf: decisions === 0 ? 0 : (decisions - upToHalf) / decisions,
   }
 }

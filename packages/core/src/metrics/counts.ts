@@ -53,6 +53,7 @@ export class Counts implements DecisionCounter {
     const { request } = decision
     // During an outage the limits differ: they are shares, or not those that other processes charge.
     if (verdict.kind === 'decided') this.#countUse(ofTier, decision)
+    if (request.costs !== (request.plan as ReadablePlan).ones) counts.chargesOnes = false
     if (isHeld(decision)) counts.units.add(request, 'charged')
     if (request.permitId !== '' && allowed && isHeld(decision)) this.permits.take(counts.policy, request)
   }
@@ -64,8 +65,10 @@ export class Counts implements DecisionCounter {
 
   changedCharge(request: StoreRequest): void {
     if (request.permitId !== '') this.permits.change(request)
-    if (request.op === REFUND) this.of(request.plan.policy).units.add(request, 'refunded')
-    if (request.op === DEBIT || request.op === CHARGE) this.of(request.plan.policy).units.add(request, 'charged')
+    const counts = this.of(request.plan.policy)
+    counts.chargesOnes = false
+    if (request.op === REFUND) counts.units.add(request, 'refunded')
+    if (request.op === DEBIT || request.op === CHARGE) counts.units.add(request, 'charged')
   }
 
   waits(policy: string): (outcome: WaitedEvent['outcome'], waitedMs: number) => void {

@@ -4,6 +4,7 @@ import { BoundedCounts } from '../util/bounded-counts.js'
 import { getOrInsert } from '../util/get-or-insert.js'
 import type { DecisionSource } from '../verdict/decision.js'
 import { REFUSALS } from '../verdict/refusals.js'
+import { boundsLower } from './lower-limit.js'
 import { OutboundCounters } from './outbound-counts.js'
 import type {
   AbuseCounts,
@@ -48,6 +49,8 @@ const MAX_TIERS = 20
 /** The counts of one policy. */
 export class PolicyCounts {
   readonly policy: string
+  /** Whether each request was charged 1, at once and for good. */
+  chargesOnes = true
   readonly abuse = { strikes: 0, bans: 0, blocks: 0, unblocks: 0 }
   readonly #tiers = new Map<string, TierCounts>()
   readonly units = new UnitCounters()
@@ -73,6 +76,7 @@ export class PolicyCounts {
   }
 
   waits(): (outcome: WaitedEvent['outcome'], waitedMs: number) => void {
+    this.chargesOnes = false
     this.#waits ??= new BoundedCounts(WAIT_BOUNDS)
     const waits = this.#waits
     const waited = this.#waited
@@ -105,7 +109,14 @@ export class PolicyCounts {
   }
 
   uses(): UseCounts[] {
-    return [...this.#tiers.values()].flatMap((tier) => tier.uses())
+    const refused = sumOf(this.decisions().filter(isByCounts))
+    return [...this.#tiers.values()].flatMap((tier) =>
+      tier.uses().map((uses) => ({
+        ...uses,
+        capacity: this.chargesOnes ? uses.capacity : 0,
+        refusedElsewhere: Math.max(0, refused - uses.beyond),
+      })),
+    )
   }
 
   queues(): QueueCounts[] {
@@ -147,7 +158,11 @@ export class TierCounts {
     // Nearly always that of the decision before.
     if (plan !== this.#plan) {
       this.#plan = plan
-      this.#usesOfPlan = plan.resolved.map(({ name }, i) => this.#useOf(name, plan.definitions[i]?.policy))
+      this.#usesOfPlan = plan.resolved.map(({ name, capacity }, i) => {
+        const uses = this.#useOf(name, plan.definitions[i]?.policy)
+        uses.startWith(boundsLower(plan, i) ? capacity : 0)
+        return uses
+      })
     }
     return this.#usesOfPlan
   }
@@ -164,7 +179,7 @@ export class TierCounts {
     return counted
   }
 
-  uses(): UseCounts[] {
+  uses(): Omit<UseCounts, 'refusedElsewhere'>[] {
     return [...this.#uses.values()].map((uses) => uses.read(this.policy, this.tier))
   }
 
@@ -193,6 +208,11 @@ export class TierCounts {
     const name = this.#byLimit.size <= MAX_LIMITS ? limit : OTHER
     return getOrInsert(this.#byLimit, name, () => new Float64Array(ROWS))
   }
+}
+
+/** Whether a count of units decided so, and not a list or a block, which would refuse under any limit. */
+function isByCounts({ outcome, source }: DecisionCount): boolean {
+  return !['admitted', 'left', 'denied', 'blocked'].includes(outcome) && source !== 'response'
 }
 
 function sumOf(rows: readonly DecisionCount[]): number {

@@ -58,8 +58,8 @@ export interface AbuseCounts {
 
 /**
  * How much of a limit decisions needed: what was in use before, and their own cost, as a share of the limit's capacity. An
- * admitted request needed 1 at most, a refused one more. The share of decisions that needed more than a half is the most that
- * half the limit would have refused: it would have charged less.
+ * admitted request needed 1 at most, a refused one more. A lower limit would have refused at most the decisions that needed more
+ * than it, and `refusedElsewhere`, if `capacity` is above 0.
  */
 export interface UseCounts {
   readonly policy: string
@@ -68,6 +68,13 @@ export interface UseCounts {
   /** The policy to which the limit belongs, and its tier after a point, such as `login.free`: of a document its own, not the limiter. */
   readonly ownPolicy: string
   readonly limit: string
+  /**
+   * Units of the limit. 0 if what a lower limit would have refused has no bound: the units differed between decisions; another cost
+   * than 1 was charged; or units were refunded, settled, leased, reserved, or waited for.
+   */
+  readonly capacity: number
+  /** Decisions of the limiter that another limit or a ban refused. */
+  readonly refusedElsewhere: number
   readonly decisions: number
   /** Those that needed more than the limit. */
   readonly beyond: number

@@ -10,6 +10,8 @@ export class LimitUseCounts {
   readonly #ownPolicy: string
   readonly #limit: string
   readonly #counts = new Float64Array(BUCKETS + 1)
+  /** Undefined before the first plan, 0 where there is none for a lower limit. */
+  #capacity: number | undefined
 
   constructor(ownPolicy: string, limit: string) {
     this.#ownPolicy = ownPolicy
@@ -22,7 +24,12 @@ export class LimitUseCounts {
     ;(this.#counts[bucket] as number)++
   }
 
-  read(policy: string, tier: string): UseCounts {
+  /** @param capacity that of decisions from here on; 0 if they do not bound what a lower limit would have refused */
+  startWith(capacity: number): void {
+    this.#capacity = this.#capacity === undefined || this.#capacity === capacity ? capacity : 0
+  }
+
+  read(policy: string, tier: string): Omit<UseCounts, 'refusedElsewhere'> {
     const counts = Array.from(this.#counts)
     const decisions = counts.reduce((sum, count) => sum + count, 0)
     const quantile = (share: number) => {
@@ -38,6 +45,7 @@ export class LimitUseCounts {
       tier,
       ownPolicy: this.#ownPolicy,
       limit: this.#limit,
+      capacity: this.#capacity ?? 0,
       decisions,
       beyond: counts[BUCKETS] as number,
       p50: quantile(0.5),

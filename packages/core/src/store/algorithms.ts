@@ -1,4 +1,4 @@
-import { BY_CALENDAR } from '../kernels/counter.js'
+import { BY_CALENDAR, BY_CLOCK } from '../kernels/counter.js'
 
 /** The algorithms by kind of cell. An algorithm is a name and a set of parameters for a kind. */
 export interface Algorithms {
@@ -36,4 +36,15 @@ export const CALENDAR_MS: Readonly<Record<CalendarWindow, number>> = {
 /** Whether a cell is a window of the calendar: plans of equal ids may then have other bounds among its parameters. */
 export function isCalendar({ kernel, params }: { readonly kernel: KernelName; readonly params: readonly number[] }) {
   return kernel === 'counter' && params[3] === BY_CALENDAR
+}
+
+/** Whether a cell is a window that begins with a request, and not by the clock or the calendar. */
+export function opensByRequest({
+  kernel,
+  params,
+}: {
+  readonly kernel: KernelName
+  readonly params: readonly number[]
+}) {
+  return kernel === 'counter' && params[3] !== BY_CLOCK && params[3] !== BY_CALENDAR
 }

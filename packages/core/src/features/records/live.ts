@@ -32,8 +32,14 @@ export interface LiveFigures {
   /** Each by its name: since the start, and of late. */
   readonly counts: readonly (readonly [name: string, count: number, more: number])[]
   readonly gauges: readonly (readonly [policy: string, waiting: number, permits: number])[]
-  /** By `USED_BOUNDS`, and one more. A policy may have a tier after a point. Limits beyond the bound are those of the policy `other`. */
-  readonly used: readonly (readonly [policy: string, limit: string, counts: readonly number[]])[]
+  /** By `USED_BOUNDS`, and one more. Earlier versions have no capacity, which is 0 as in `UseCounts`. A policy may have a tier after a point. Limits beyond the bound are those of the policy `other`. */
+  readonly used: readonly (readonly [
+    policy: string,
+    limit: string,
+    counts: readonly number[],
+    capacity?: number,
+    refusedElsewhere?: number,
+  ])[]
   readonly stores: readonly (readonly [store: string, isAvailable: 0 | 1, since: number, pending: number])[]
   /** Policies of calls to other services, and for how many ms these want no requests. Absent in earlier versions, as are quotas. */
   readonly holds?: readonly (readonly [policy: string, forMs: number])[]
@@ -80,8 +86,13 @@ function gaugesOf({ queues, permits }: Snapshot): LiveFigures['gauges'] {
 
 function usedOf({ used }: Snapshot): LiveFigures['used'] {
   const rows = new SummedRows(MAX_ROWS)
-  for (const row of used) if (row.policy !== CONSOLE_LIMITER) rows.add(row.ownPolicy, row.limit, neededOf(row).counts)
-  return rows.read()
+  for (const row of used) {
+    if (row.policy === CONSOLE_LIMITER) continue
+    rows.add(row.ownPolicy, row.limit, [...neededOf(row).counts, row.refusedElsewhere], row.capacity)
+  }
+  return rows.read().map(([policy, limit, sums, capacity]) => {
+    return [policy, limit, sums.slice(0, -1), capacity, sums.at(-1)] as const
+  })
 }
 
 /** In ms from now: the clocks of processes may differ. */
@@ -129,6 +140,7 @@ const isTime: Test = (value) => typeof value === 'number' && value >= 0 && value
 const isCountOrNone: Test = (value) => value === null || isCount(value)
 const isSpanOrNone: Test = (value) =>
   value === null || (Number.isSafeInteger(value) && Math.abs(value as number) < 2 ** 48)
+const isCountOrAbsent: Test = (value) => value === undefined || isCount(value)
 const isBuckets: Test = (value) => Array.isArray(value) && value.length === SHARES.length + 1 && value.every(isCount)
 
 function isRows(value: unknown, max: number, ...tests: Test[]): boolean {
@@ -163,7 +175,7 @@ function isLive(value: unknown): value is LiveFigures {
     isTime(overMs) &&
     isRows(counts, MAX_COUNTS, isText, isCount, isCount) &&
     isRows(gauges, MAX_ROWS, isText, isCount, isCount) &&
-    isRows(used, MAX_ROWS, isText, isText, isBuckets) &&
+    isRows(used, MAX_ROWS, isText, isText, isBuckets, isCountOrAbsent, isCountOrAbsent) &&
     isRows(stores, MAX_ROWS, isText, (one) => one === 0 || one === 1, isTime, isCount) &&
     isRows(holds, MAX_ROWS, isText, isTime) &&
     isRows(quotas, MAX_QUOTAS, isText, isText, isText, isCountOrNone, isCountOrNone, isSpanOrNone, isTime)

@@ -1,6 +1,6 @@
 import { OTHER } from '../../metrics/policy-counts.js'
 
-type Row = [policy: string, limit: string, numbers: readonly number[]]
+type Row = [policy: string, limit: string, numbers: readonly number[], size: number]
 
 /** Rows of numbers by policy and limit, which are added up. Those for which there is no room are one row, `other`. */
 export class SummedRows {
@@ -12,11 +12,14 @@ export class SummedRows {
     this.#max = max
   }
 
-  /** `limit`: '' in rows of policies. */
-  add(policy: string, limit: string, numbers: readonly number[]): void {
+  /**
+   * @param limit '' in rows of policies
+   * @param size of the limit; 0 in a row whose limits differ in it
+   */
+  add(policy: string, limit: string, numbers: readonly number[], size = 0): void {
     const hasRoom = this.#rows.has(keyOf(policy, limit)) || this.#rows.size < this.#max - 1
-    if (hasRoom) this.#addTo(policy, limit, numbers)
-    else this.#addTo(OTHER, limit && OTHER, numbers)
+    if (hasRoom) this.#addTo(policy, limit, numbers, size)
+    else this.#addTo(OTHER, limit && OTHER, numbers, 0)
   }
 
   /** In the order in which they came. */
@@ -24,10 +27,11 @@ export class SummedRows {
     return [...this.#rows.values()]
   }
 
-  #addTo(policy: string, limit: string, numbers: readonly number[]): void {
+  #addTo(policy: string, limit: string, numbers: readonly number[], size: number): void {
     const key = keyOf(policy, limit)
-    const before = this.#rows.get(key)?.[2]
-    this.#rows.set(key, [policy, limit, before?.map((sum, i) => sum + (numbers[i] as number)) ?? numbers])
+    const before = this.#rows.get(key)
+    const sums = before?.[2].map((sum, i) => sum + (numbers[i] as number)) ?? numbers
+    this.#rows.set(key, [policy, limit, sums, before === undefined || before[3] === size ? size : 0])
   }
 }
 
