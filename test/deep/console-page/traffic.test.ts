@@ -141,6 +141,40 @@ test('while no process records, the page says how to begin', async () => {
   await page.getByText(/Set traffic: true in consoleFor/).waitFor()
 })
 
+test.each([390, 1280])(
+  'whoever scrolls down live decisions reads rows that stay where they are: %d px',
+  async (width) => {
+    const { url, send } = await served()
+    const { page, complaints } = await opened(`${url}#/traffic`, 'ann', { width })
+    await page.getByRole('button', { name: 'Watch' }).click()
+    const list = page.locator('.tail')
+    const sendSome = async () => {
+      for (let n = 0; n < 10; n++) await send(`203.0.113.${n}`, '/orders/1')
+    }
+    const overflows = async () => {
+      await sendSome()
+      return list.evaluate((element) => element.scrollHeight > element.clientHeight + 60)
+    }
+    await expect.poll(overflows, { timeout: 30_000, interval: 500 }).toBe(true)
+    const pageHeight = () => page.evaluate('document.documentElement.scrollHeight')
+    const height = await pageHeight()
+    await list.evaluate((element) => element.scrollTo(0, 40))
+    const state = page.getByText(/^Held while you read; scroll up to go on\. \d+ newer decisions\./)
+    await page.getByText(/^Held while you read/).waitFor()
+    const places = () =>
+      list
+        .getByRole('row')
+        .evaluateAll((rows) => rows.map((row) => `${row.getBoundingClientRect().top} ${row.textContent}`))
+    const before = await places()
+    await expect.poll(() => sendSome().then(() => state.count()), { timeout: 30_000, interval: 500 }).toBe(1)
+    expect(await places()).toEqual(before)
+    expect(await pageHeight()).toBe(height)
+    await list.evaluate((element) => element.scrollTo(0, 0))
+    await expect.poll(places).not.toEqual(before)
+    expect(complaints).toEqual([])
+  },
+)
+
 test('live decisions keep to the filters, and pause', async () => {
   const { url, send } = await served()
   const { page, complaints } = await opened(`${url}#/traffic`, 'ann')
@@ -159,9 +193,15 @@ test('live decisions keep to the filters, and pause', async () => {
   await page.getByRole('button', { name: 'Pause' }).click()
   await page.getByText(/^Paused\./).waitFor()
   const before = await rows.count()
-  for (let n = 0; n < 4; n++) await sendBoth()
-  await new Promise((resolve) => setTimeout(resolve, 5000))
+  await expect
+    .poll(() => sendBoth().then(() => page.getByText(/^Paused\. \d+ newer decisions\./).count()), {
+      timeout: 30_000,
+      interval: 500,
+    })
+    .toBe(1)
   expect(await rows.count()).toBe(before)
+  await page.getByRole('button', { name: 'Go on' }).click()
+  await expect.poll(() => rows.count()).toBeGreaterThan(before)
   expect(page.url()).not.toMatch(/203/)
   expect(complaints).toEqual([])
 })

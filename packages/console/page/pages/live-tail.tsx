@@ -2,45 +2,61 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { TailAnswer, TrafficFilter } from '../../src/traffic/answers.js'
 import { ask, type Refused } from '../api.js'
 import { Notice, Section, Text, Time, WhoOf } from '../parts/basics.js'
-import { share } from '../parts/format.js'
+import { counted, share } from '../parts/format.js'
 import { outcomeText } from '../parts/refusals.js'
 import { Table } from '../parts/table.js'
 
 const EVERY_MS = 1000
-/** Rows that stay. */
+/** Rows that stay, and newer ones that wait. */
 const MAX_ROWS = 100
 
 type Row = TailAnswer['rows'][number] & { readonly key: number }
 
 interface TailState {
   readonly rows: readonly Row[]
+  /** Rows that wait while those before them are read. */
+  readonly newer: readonly Row[]
   readonly last: TailAnswer | undefined
   readonly error: Refused | undefined
 }
 
-const NOTHING: TailState = { rows: [], last: undefined, error: undefined }
+const NOTHING: TailState = { rows: [], newer: [], last: undefined, error: undefined }
 
-/** What is decided now, asked for each second while it is on and the page is seen. */
-function useTail(filter: TrafficFilter, isOn: boolean): TailState {
+/** What is decided now, asked for each second while it is on and the page is seen. While it is held, newer rows wait, as many as have room. */
+function useTail(filter: TrafficFilter, isOn: boolean, isHeld: boolean): TailState {
   const [state, setState] = useState(NOTHING)
   const next = useRef(0)
+  const after = useRef<number | undefined>(undefined)
   const of = JSON.stringify(filter)
-  useEffect(() => setState(NOTHING), [of])
   useEffect(() => {
-    if (!isOn) return
-    let after: number | undefined
+    setState(NOTHING)
+    after.current = undefined
+  }, [of])
+  useEffect(() => {
+    if (isHeld) return
+    setState((before) => ({ ...before, rows: joined(before.newer, before.rows), newer: [] }))
+  }, [isHeld])
+  const isAsking = isOn && !(isHeld && state.newer.length >= MAX_ROWS)
+  useEffect(() => {
+    if (!isAsking) return
     const ending = new AbortController()
     async function look() {
       if (document.hidden) return
       try {
-        const answer = await ask<TailAnswer>('/api/tail', { ...JSON.parse(of), ...(after && { after }) }, ending.signal)
-        const isFirst = after === undefined
-        after = answer.after
+        const since = after.current
+        const answer = await ask<TailAnswer>(
+          '/api/tail',
+          { ...JSON.parse(of), ...(since && { after: since }) },
+          ending.signal,
+        )
+        after.current = answer.after
         // The first answer has seconds before the filter was open.
         const rows = answer.rows.map((row) => ({ ...row, key: next.current++ }))
         setState((before) => ({
-          rows: [...rows, ...before.rows].slice(0, MAX_ROWS),
-          last: isFirst && rows.length === 0 ? before.last : answer,
+          ...(isHeld
+            ? { rows: before.rows, newer: joined(rows, before.newer) }
+            : { rows: joined(rows, before.rows), newer: [] }),
+          last: since === undefined && rows.length === 0 ? before.last : answer,
           error: undefined,
         }))
       } catch (error) {
@@ -53,21 +69,31 @@ function useTail(filter: TrafficFilter, isOn: boolean): TailState {
       clearInterval(timer)
       ending.abort()
     }
-  }, [of, isOn])
+  }, [of, isAsking, isHeld])
   return state
 }
 
+const joined = (newer: readonly Row[], older: readonly Row[]): readonly Row[] => [...newer, ...older].slice(0, MAX_ROWS)
+
 /** The decisions of now that fit the filters. Off until it is asked for. */
 export function LiveTail({ filter }: { filter: TrafficFilter }) {
-  const [isOn, setOn] = useState(false)
-  const { rows, last, error } = useTail(filter, isOn)
-  const isBegun = isOn || rows.length > 0
+  const [isBegun, setBegun] = useState(false)
+  const [isPaused, setPaused] = useState(false)
+  // Whoever scrolls down reads: nothing moves then.
+  const [isScrolled, setScrolled] = useState(false)
+  const list = useRef<HTMLDivElement>(null)
+  const { rows, newer, last, error } = useTail(filter, isBegun, isPaused || isScrolled)
+  function press() {
+    if (!isBegun) return setBegun(true)
+    if (isPaused) list.current?.scrollTo(0, 0)
+    setPaused(!isPaused)
+  }
   return (
     <Section
       title="Live decisions"
       aside={
-        <button type="button" class="primary watch" onClick={() => setOn(!isOn)}>
-          {isOn ? 'Pause' : isBegun ? 'Go on' : 'Watch'}
+        <button type="button" class="primary watch" onClick={press}>
+          {!isBegun ? 'Watch' : isPaused ? 'Go on' : 'Pause'}
         </button>
       }
     >
@@ -75,34 +101,38 @@ export function LiveTail({ filter }: { filter: TrafficFilter }) {
       {!isBegun && <p class="muted">Watch shows what is decided now, with the filters of this page.</p>}
       {isBegun && (
         <>
-          <p class="muted">
-            {isOn ? 'Some seconds behind. ' : 'Paused. '}
+          <p class="muted tail-state">
+            {isPaused ? 'Paused. ' : isScrolled ? 'Held while you read; scroll up to go on. ' : 'Some seconds behind. '}
+            {(isPaused || isScrolled) &&
+              `${newer.length >= MAX_ROWS ? 'More than ' : ''}${counted(newer.length, 'newer decision')}. `}
             {last && last.share < 1
               ? `Shows ${share(last.share)} of the decisions that fit: at most 50 a second of each process.`
               : 'Shows every decision that fits.'}
           </p>
-          <Table
-            name="Live decisions"
-            rows={rows}
-            empty="Nothing that fits was decided yet."
-            keyOf={({ key }) => key}
-            columns={[
-              { title: 'When', show: ({ at }) => <Time at={at} /> },
-              { title: 'Outcome', show: ({ reason }) => outcomeText(reason) },
-              {
-                title: 'Client',
-                show: ({ clients }) =>
-                  clients.map((text, i) => (
-                    <span key={text}>
-                      {i > 0 && ', '}
-                      <WhoOf text={text} />
-                    </span>
-                  )),
-              },
-              { title: 'Policy', show: ({ policies }) => <Text>{policies.join(', ')}</Text> },
-              { title: 'Path', show: ({ path }) => path !== undefined && <code>{path}</code> },
-            ]}
-          />
+          <div class="tail" ref={list} onScroll={(event) => setScrolled(event.currentTarget.scrollTop > 0)}>
+            <Table
+              name="Live decisions"
+              rows={rows}
+              empty="Nothing that fits was decided yet."
+              keyOf={({ key }) => key}
+              columns={[
+                { title: 'When', show: ({ at }) => <Time at={at} /> },
+                { title: 'Outcome', show: ({ reason }) => outcomeText(reason) },
+                {
+                  title: 'Client',
+                  show: ({ clients }) =>
+                    clients.map((text, i) => (
+                      <span key={text}>
+                        {i > 0 && ', '}
+                        <WhoOf text={text} />
+                      </span>
+                    )),
+                },
+                { title: 'Policy', show: ({ policies }) => <Text>{policies.join(', ')}</Text> },
+                { title: 'Path', show: ({ path }) => path !== undefined && <code>{path}</code> },
+              ]}
+            />
+          </div>
         </>
       )}
     </Section>
