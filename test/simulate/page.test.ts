@@ -74,6 +74,7 @@ test('the policy of the page allows its one style, and nothing else', () => {
 test('the page tells the result in sentences, with intervals where the log is coarse', () => {
   const page = pageOf(sampleReport())
   expect(page).toContain('would refuse between 58,960 and 59,160 of 704,210 requests (8.4 %), and 24 of 4,210 clients')
+  expect(page).toContain('<p>Refused most: <code>')
   expect(page).toContain('+12 clients refused, −3 clients. 0.4 % of the requests would be refused in addition.')
   expect(page).toContain('2 of the 120 clients marked good would be refused.')
   expect(page).toContain('The policy is in report mode')

@@ -26,7 +26,7 @@ test('the page begins with the limit, and who would be refused', async () => {
   const page = pageOf(await proposed())
   const [main = ''] = /<main>.*?<fieldset/s.exec(page) ?? []
   expect(textIn(main)).toContain(
-    '23 requests per minute and client Limit each client to 23 requests per minute: enforced, that refuses 153 of 821 requests (19 %), of 17 of 40 clients.',
+    '23 requests per minute and client Limit each client to 23 requests per minute: enforced, that refuses 153 of 821 requests (19 %), of 17 of 40 clients. Farthest above a limit: ip=192.0.2.40 , 40 requests per minute; ip=192.0.2.39 , 39 requests per minute; ip=192.0.2.38 , 38 requests per minute; more .',
   )
 })
 

@@ -30,6 +30,18 @@ export function clientsTable(id: string, caption: string, clients: readonly Refu
   )}${rest > 0 ? markup`<p>${grouped(rest)} more are left out; <code>--json</code> lists them.</p>` : ''}`
 }
 
+/** Clients in a sentence. */
+const NAMED = 3
+
+/** The first of these clients in a sentence, with a link to the section that has them all. */
+export function namedClients(sentence: string, clients: readonly Markup[], section: string): Markup | undefined {
+  if (clients.length === 0) return undefined
+  const more = clients.length > NAMED ? [markup`<a href="#${section}">more</a>`] : []
+  const parts = [...clients.slice(0, NAMED), ...more]
+  return markup`<p>${sentence}: ${parts.map((part, i) => markup`${i > 0 ? '; ' : ''}${part}`)}.</p>
+`
+}
+
 function statusesText(statuses: RefusedClient['statuses']): Markup[] {
   return Object.entries(statuses)
     .sort(([, a], [, b]) => b - a)

@@ -4,12 +4,17 @@ import type { ClientCounts, Counts, Interval, SimulationReport } from '../../../
 import { type Markup, markup } from '../markup.js'
 import { figures } from '../table.js'
 import { intervalText, intervalWords, rangeText, spanText, timeText } from '../words.js'
+import { namedClients } from './clients.js'
 
 /** The result in two sentences, then its figures. */
 export function overview(report: SimulationReport): Markup {
-  const { requests, clients } = report
+  const { requests, clients, refused } = report
+  const most = refused.map(
+    ({ identity, policy, requests, refused }) =>
+      markup`<code>${identity}</code>, ${grouped(refused)} of ${counted(requests, 'request')} by ${policy}`,
+  )
   return markup`<p class="lead">${resultText(report)} ${spanOfLog(report)}</p>
-${figures([...countsEntries(requests), ...clientsEntries(clients), ...logEntries(report)])}${unreadExamples(report)}`
+${namedClients('Refused most', most, 'refused')}${figures([...countsEntries(requests), ...clientsEntries(clients), ...logEntries(report)])}${unreadExamples(report)}`
 }
 
 /** The log that limits are proposed for. */

@@ -20,15 +20,20 @@ import { type Markup, markup } from '../markup.js'
 import { movablePlot } from '../plot/movable.js'
 import { type Column, table } from '../table.js'
 import { spanText } from '../words.js'
+import { namedClients } from './clients.js'
 import { shareOf } from './overview.js'
 
 /** The answer: the limit in one sentence and one number, and the plot in which it can be moved. */
 export function answer(report: WithProposal): Markup {
   const { proposal } = report
   const main = mainLimit(proposal)
+  const farthest = proposal.above.map(
+    (client) =>
+      markup`<code>${client.identity}</code>${networkNote(client)}, ${counted(client.worst, 'request')} per ${windowName(client.windowMs)}`,
+  )
   return markup`<p class="answer"><strong>${grouped(main.limit)}</strong> requests per ${windowName(main.windowMs)} and ${main.counts === 'clients' ? 'client' : 'network'}</p>
 <p class="lead">${resultOf(report)}</p>
-${proposal.limits.length > 1 ? limitsList(proposal) : ''}<p>${basisOf(proposal)} As written, the <a href="#document">document</a> only counts: it begins in report mode. The log has ${spanText(report.log.lastMs - report.log.firstMs)}.</p>
+${namedClients('Farthest above a limit', farthest, 'above')}${proposal.limits.length > 1 ? limitsList(proposal) : ''}<p>${basisOf(proposal)} As written, the <a href="#document">document</a> only counts: it begins in report mode. The log has ${spanText(report.log.lastMs - report.log.firstMs)}.</p>
 ${limitFigure(proposal, main, 0)}`
 }
 
