@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { TrafficFilter } from '../../packages/console/src/traffic/answers.js'
 import { isRefusal } from '../../packages/console/src/traffic/decisions.js'
 import { topOf } from '../../packages/console/src/traffic/tops.js'
-import { type Field, TABLES, TrafficCounts } from '../../packages/console/src/traffic/traffic-counts.js'
+import { type Field, policyNames, TABLES, TrafficCounts } from '../../packages/console/src/traffic/traffic-counts.js'
 import { clientsIn, countsIn, textOf } from '../../packages/console/src/traffic/traffic-text.js'
 import { byEffort } from '../support/effort.js'
 
@@ -161,6 +161,24 @@ test('few names are counted exactly', () => {
   }
 })
 
+test('decisions by however many policies, with names of any length, are counted for the first of them', () => {
+  const name = fc.integer({ min: 1, max: 1500 }).chain((length) => fc.constant('p'.repeat(length)))
+  fc.assert(
+    fc.property(fc.array(name, { minLength: 1, maxLength: 60 }), (parts) => {
+      const names = parts.map((part, i) => `${i}${part}`)
+      const counts = new TrafficCounts()
+      counts.add({ policy: policyNames.join(names), reason: 'limited', path: '/', refused: '1' }, [], 3)
+      const read = countsIn(textOf(counts, new Map()))
+      expect(read).toMatchObject({ decisions: 3, refused: 3 })
+      const { entries } = topOf(Object.assign(new TrafficCounts(), read), 'policy', { by: 'decisions', top: 50, filter: {} })
+      const shown = entries.map(({ value }) => value)
+      expect(shown.length).toBeGreaterThan(0)
+      expect(names).toEqual(expect.arrayContaining(shown))
+      if (names.join().length <= 4096) expect(shown.toSorted()).toEqual(names.slice(0, 50).toSorted())
+    }),
+  )
+})
+
 test('a million clients that come once do not hide one that comes often', () => {
   const counts = new TrafficCounts()
   for (let n = 0; n < 100_000; n++) {
@@ -183,7 +201,7 @@ test.each([
   '[1,-1,0,[],[]]',
   '[1,1,0,["a"],[[1,0,[[9,9,1]]],[1,0,[]],[1,0,[]],[1,0,[]],[1,0,[]],[1,0,[]],[1,0,[]]]]',
   '{"__proto__":1}',
-  `[1,1,0,["${'x'.repeat(1100)}"],[]]`,
+  `[1,1,0,["${'x'.repeat(4100)}"],[]]`,
 ])('a text in Redis that is not ours is left out: %s', (text) => {
   expect(countsIn(text)).toBeUndefined()
 })

@@ -102,9 +102,16 @@ export interface MergedCounts extends Pick<TrafficCounts, 'decisions' | 'refused
 /** Between the values of a name. Texts of clients may contain it, too. */
 const SEPARATOR = '\u0000'
 
-/** Names of policies, which have no line feeds, as one value. */
+/** Characters of a value. */
+export const LONGEST_VALUE = 4096
+
+/** Names of policies, which have no line feeds, as one value. It has the first names if all would be too long. */
 export const policyNames = {
-  join: (names: readonly string[]): string => (names.length === 1 ? (names[0] as string) : names.join('\n')),
+  join(names: readonly string[]): string {
+    const text = names.length === 1 ? (names[0] as string) : names.join('\n')
+    if (text.length <= LONGEST_VALUE) return text
+    return text.slice(0, Math.max(text.lastIndexOf('\n', LONGEST_VALUE), 0) || LONGEST_VALUE)
+  },
   split: (value: string): readonly string[] => value.split('\n'),
 }
 

@@ -1,10 +1,9 @@
-import { type MergedCounts, nameOf, TABLES, type TrafficCounts, valuesOf } from './traffic-counts.js'
+import { LONGEST_VALUE, type MergedCounts, nameOf, TABLES, type TrafficCounts, valuesOf } from './traffic-counts.js'
 
 /** Another form has another number. */
 const FORM = 1
 /** Characters of the text of a process and a minute. */
 const MAX_TEXT = 16_384
-const LONGEST_VALUE = 1024
 
 /** The clients in counts, as they are. */
 export function clientsIn({ tables }: MergedCounts): string[] {
