@@ -3,19 +3,21 @@
 import { spawnSync } from 'node:child_process'
 import { createHmac } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer, type Server, ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { memoryStore } from '@sluice/core'
+import { concurrency, memoryStore } from '@sluice/core'
 import { rateLimit } from '@sluice/express'
 import { policies } from '@sluice/policies'
 import { simulate } from '@sluice/simulate'
 import { type RecordingOptions, startRecording } from '@sluice/simulate/recording'
 import express from 'express'
 import { expect, onTestFinished, test } from 'vitest'
+import { WebSocket, WebSocketServer } from 'ws'
 import { sluice } from '../cli/support.js'
 import { ensureBuilt } from '../support/built-core.js'
+import { until } from '../support/until.js'
 import { createGuardOfTexts } from './guard-of-texts.js'
 import { HOSTILE } from './hostile-texts.js'
 import { differing, filesOfRecording, replayed } from './recorded.js'
@@ -173,6 +175,61 @@ test('a recording is for its owner alone, and has no identity in clear', async (
   })
 })
 
+test('no piece of a path has an identity of any length in clear, also of composed keys', async () => {
+  const composed = {
+    match: { paths: ['/**'] },
+    key: ['user', 'tenant'],
+    anonymous: 'skip',
+    limits: [{ limit: 1e6, window: '1m' }],
+  }
+  const origin = await serve({ version: 1, policies: { composed, ...DOCUMENT.policies } })
+  const file = join(folder(), 'requests.log')
+  const recording = recordTo(file)
+  const lengths = [9, 100, 255, 256, 257, 300, 1100, 3000]
+  for (const user of lengths) {
+    for (const tenant of lengths) {
+      const headers = { 'x-user': 'u'.repeat(user), 'x-tenant': 't'.repeat(tenant) }
+      await fetch(`${origin}/tenants/${headers['x-user']}/x/${headers['x-tenant']}`, { headers })
+      await fetch(`${origin}/${'p'.repeat(1000)}/${headers['x-tenant']}`, { headers })
+    }
+  }
+  await recording.stop()
+  const text = readFileSync(file, 'utf8')
+  expect(text.split('\n').filter((line) => line.startsWith('{'))).toHaveLength(2 * lengths.length ** 2)
+  expect(text).not.toMatch(/u{9}|t{9}/)
+})
+
+test('an accepted WebSocket has the status 101', async () => {
+  const upgrades = express()
+  upgrades.use(rateLimit({ limits: [concurrency({ limit: 1 })], store: memoryStore() }))
+  const sockets = new WebSocketServer({ noServer: true })
+  const server = createServer(express())
+  server.on('upgrade', (request, socket, head) => {
+    socket.on('error', () => socket.destroy())
+    const response = new ServerResponse(request)
+    response.assignSocket(socket as Socket)
+    response.on('finish', () => socket.end())
+    upgrades(request as never, response as never, () => sockets.handleUpgrade(request, socket, head, () => {}))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => new Promise((resolve) => server.close(() => resolve())))
+  const file = join(folder(), 'requests.log')
+  const recording = recordTo(file)
+  const connect = (outcome: 'open' | 'error') => {
+    const socket = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}/feed`)
+    return new Promise<WebSocket>((resolve) => socket.once(outcome, () => resolve(socket)))
+  }
+  const accepted = await connect('open')
+  await connect('error')
+  accepted.close()
+  await until('both are recorded', async () => recording.written === 2)
+  await recording.stop()
+  const records = readFileSync(file, 'utf8')
+    .split('\n')
+    .filter((line) => line.startsWith('{'))
+  expect(records.map((line) => JSON.parse(line).status)).toEqual([429, 101])
+})
+
 test('hostile paths, hosts and names break no line', async () => {
   const file = join(folder(), 'requests.log')
   const document = {
@@ -311,7 +368,7 @@ test('full files are kept beside the file, up to a size of all', async () => {
   const recording = recordTo(file, { maxBytes: 1024 * 1024 })
   for (let n = 0; n < 12; n++) {
     for (let i = 0; i < 100; i++) {
-      await guard({ method: 'GET', target: `/${'x'.repeat(900)}`, host: 'h', user: undefined, ip: `192.0.2.${i}` })
+      await guard({ method: 'GET', target: '/x'.repeat(450), host: 'h', user: undefined, ip: `192.0.2.${i}` })
     }
     await expect.poll(() => recording.written).toBe(100 * (n + 1))
   }
@@ -376,7 +433,7 @@ test('the number of missing records is in the file and in the report', async () 
   const recording = recordTo(file)
   // More than waits for a disk.
   for (let n = 0; n < 3000; n++) {
-    await guard({ method: 'GET', target: `/${'x'.repeat(900)}`, host: 'h', user: undefined, ip: '192.0.2.7' })
+    await guard({ method: 'GET', target: '/x'.repeat(450), host: 'h', user: undefined, ip: '192.0.2.7' })
   }
   await expect.poll(() => recording.written).toBeGreaterThan(0)
   await guard({ method: 'GET', target: '/', host: 'h', user: undefined, ip: '192.0.2.7' })

@@ -1,4 +1,7 @@
 // Runs alone: Nest finds no HttpAdapterHost or ModuleRef after some other files; which of them cause that is unknown.
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
 import type { INestApplication } from '@nestjs/common'
 import { APP_GUARD, ExternalContextCreator } from '@nestjs/core'
 import { WsAdapter } from '@nestjs/platform-ws'
@@ -13,6 +16,7 @@ import {
   SluiceModule,
   type SluiceModuleOptions,
 } from '@sluice/nestjs'
+import { startRecording } from '@sluice/simulate/recording'
 import { io } from 'socket.io-client'
 import { WebSocket } from 'undici'
 import { afterEach, describe, expect, test } from 'vitest'
@@ -104,6 +108,29 @@ describe.each(LIBRARIES)('messages over %s', (_name, connect, setUp) => {
     }
     return { client, said: () => said, limiter: app.get(SluiceLimiters).get('Chat-say') }
   }
+
+  test('a recording has each message while the socket is open, without a status', async () => {
+    const { client } = await chat({ limit: 2, window: '1m' })
+    const file = join(mkdtempSync(join(tmpdir(), 'sluice-messages-')), 'messages.log')
+    const recording = startRecording({ file, secret: 'a secret of all processes' })
+    try {
+      const ann = await client()
+      for (let i = 0; i < 3; i++) await ann.ask('say')
+      await until('all messages are recorded', async () => recording.written === 3)
+    } finally {
+      await recording.stop()
+    }
+    const records = readFileSync(file, 'utf8')
+      .split('\n')
+      .filter((line) => line.startsWith('{'))
+    const read = records.map((line) => JSON.parse(line))
+    expect(read.map(({ outcome }) => outcome)).toEqual(['admitted', 'admitted', 'limited'])
+    for (const record of read) {
+      expect(record).toMatchObject({ method: 'MESSAGE', path: '/say' })
+      expect(record).not.toHaveProperty('status')
+    }
+    rmSync(dirname(file), { recursive: true })
+  })
 
   test('a refused message is an event `exception`, and the connection goes on', async () => {
     const { client, said } = await chat({ limit: 2, window: '1m' })

@@ -31,6 +31,7 @@ export { SummedRows } from '../features/records/summed-rows.js'
 export { passThroughGuard } from '../http/guard/guard.js'
 export type { Outcome } from '../http/guard/outcome.js'
 export { PathTree } from '../http/identity/path-tree.js'
+export { sentStatus } from '../http/response/upgrade.js'
 export { whenOver } from '../http/response/when-over.js'
 export { CELL_KINDS, hasPermits, kindOf } from '../kinds/all.js'
 export {

@@ -7,6 +7,7 @@ import {
   identityIn,
   propertyOf,
   type ReadablePlan,
+  sentStatus,
   whenOver,
 } from '@sluice/core/internal'
 import type { RecordedRequest } from './form.js'
@@ -17,6 +18,8 @@ type Context = HttpContext<unknown>
 
 /** Longer texts of clients are cut. */
 const LONGEST = { method: 32, host: 255, path: 1024 } as const
+/** Identities that are longer are known by their hash alone, so that no piece of a path can be compared with them. */
+const LONGEST_IDENTITY = 256
 /** Kinds of one request. More than that no policy has. */
 const MAX_KINDS = 32
 /** Units that no cost names. */
@@ -48,7 +51,9 @@ export class Recorder implements DecisionRecorder {
     request.add(verdict, isRefused)
     if (known) return
     this.#open.set(id, request)
-    whenOver(context.response, () => this.#end(id, statusOf(context.response), true))
+    // A socket may stay open for days: its message is recorded once the decisions of this turn are made.
+    if (isMessage(context)) setImmediate(() => this.#end(id, undefined, false))
+    else whenOver(context.response, () => this.#end(id, statusOf(context.response), true))
   }
 
   /** A request ends whose response others send. `status`: of a refusal. */
@@ -123,7 +128,7 @@ class OpenRequest {
 
   /** Undefined for one that is not recorded. */
   record(hashes: Hashes, status: number | undefined, isSeen: boolean): RecordedRequest | undefined {
-    const ids = this.#ids()
+    const { ids, isPartLost } = this.#ids()
     const address = hashes.ofAddress(this.#ip, ids.get('ip'))
     if (!isRecorded(hashes, address, this.#identities)) return undefined
     const { method, path, route } = this.#context
@@ -135,7 +140,7 @@ class OpenRequest {
       duration: isSeen ? Math.round((performance.now() - this.#from) * 1000) / 1000 : undefined,
       method: method.slice(0, LONGEST.method),
       host: host?.slice(0, LONGEST.host),
-      path: withoutIdentities(path.slice(0, LONGEST.path), named, hashes),
+      path: withoutIdentities(path, named, isPartLost, hashes).slice(0, LONGEST.path),
       route,
       status,
       outcome: this.#outcome,
@@ -149,19 +154,18 @@ class OpenRequest {
     }
   }
 
-  /** Its identities by simple kinds. */
-  #ids(): Map<string, string> {
+  /** Its identities by simple kinds, and whether those of a long composed key are missing, of which only a hash is known. */
+  #ids(): { readonly ids: Map<string, string>; readonly isPartLost: boolean } {
     const ids = new Map<string, string>()
+    let isPartLost = false
     for (const text of this.#identities) {
       const { kind, value } = identityIn(text)
-      if (typeof value === 'string') {
-        // The parts of a long composed key are lost.
-        if (!kind.includes('+')) ids.set(kind, value)
-        continue
-      }
-      for (const [i, part] of kind.split('+').entries()) ids.set(part, value[i] as string)
+      if (typeof value !== 'string')
+        for (const [i, part] of kind.split('+').entries()) ids.set(part, value[i] as string)
+      else if (kind.includes('+')) isPartLost = true
+      else ids.set(kind, value)
     }
-    return ids
+    return { ids, isPartLost }
   }
 }
 
@@ -171,19 +175,20 @@ function isRecorded(hashes: Hashes, address: HashedAddress | undefined, identiti
   return hashes.isRecorded(first)
 }
 
-/** A path whose pieces are no identities of its request. */
+/** A path whose pieces are no identities of its request. `isPartLost`: whether it has identities that are not in `ids`. */
 function withoutIdentities(
   path: string,
   ids: readonly (readonly [kind: string, value: string])[],
+  isPartLost: boolean,
   hashes: Hashes,
 ): string {
-  if (ids.length === 0) return path
   const kinds = new Map(ids.map(([kind, value]) => [value, kind]))
   return path
     .split('/')
     .map((piece) => {
       const value = decoded(piece)
-      const kind = kinds.get(value)
+      if (value.length > LONGEST_IDENTITY) return '~long'
+      const kind = kinds.get(value) ?? (isPartLost && value !== '' ? 'path' : undefined)
       return kind === undefined ? piece : `~${hashes.of(kind, value)}`
     })
     .join('/')
@@ -198,7 +203,13 @@ function decoded(text: string): string {
   }
 }
 
+/** Whether it is a message over a socket, which has no response of its own. */
+function isMessage(context: Context): boolean {
+  return propertyOf(context, 'sharesResponse') === true && context.response.statusCode === undefined
+}
+
 function statusOf(response: RawResponse): number | undefined {
-  const isSent = response.headersSent !== false && response.writableFinished !== false
-  return isSent ? response.statusCode : LEFT
+  // An upgrade that was accepted is sent past Node's response.
+  if (response.headersSent === false) return sentStatus(response) ?? LEFT
+  return response.writableFinished === false ? LEFT : response.statusCode
 }
