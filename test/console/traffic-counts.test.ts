@@ -170,7 +170,11 @@ test('decisions by however many policies, with names of any length, are counted 
       counts.add({ policy: policyNames.join(names), reason: 'limited', path: '/', refused: '1' }, [], 3)
       const read = countsIn(textOf(counts, new Map()))
       expect(read).toMatchObject({ decisions: 3, refused: 3 })
-      const { entries } = topOf(Object.assign(new TrafficCounts(), read), 'policy', { by: 'decisions', top: 50, filter: {} })
+      const { entries } = topOf(Object.assign(new TrafficCounts(), read), 'policy', {
+        by: 'decisions',
+        top: 50,
+        filter: {},
+      })
       const shown = entries.map(({ value }) => value)
       expect(shown.length).toBeGreaterThan(0)
       expect(names).toEqual(expect.arrayContaining(shown))
