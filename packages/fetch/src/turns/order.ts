@@ -47,7 +47,8 @@ export class Order {
         if (turn.wake === undefined) return
       }
     } catch (error) {
-      this.#queue.remove(turn, false)
+      // It may have become the first one while its abort was on the way: nobody else would leave for it.
+      if (!this.#queue.remove(turn, false)) this.#leave()
       throw error
     }
     this.#queue.remove(turn, false)
