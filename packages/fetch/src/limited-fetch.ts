@@ -1,5 +1,5 @@
 import { SluiceError } from '@sluice/core'
-import { invalidPolicy, knownOptions, wholeNumber } from '@sluice/core/internal'
+import { invalidPolicy, knownOptions, optionalFunction, wholeNumber } from '@sluice/core/internal'
 import type { LimitedFetchOptions, OutboundRequest, ResponseKind } from './options.js'
 import type { Quota } from './quota/quota-types.js'
 import { readQuota } from './quota/read-quota.js'
@@ -24,10 +24,14 @@ export function limitedFetch(
   fetch: typeof globalThis.fetch,
   options: LimitedFetchOptions = {},
 ): typeof globalThis.fetch {
-  const { name = 'fetch', retry, signal: signalOfAll } = options
+  const { name = 'fetch', retry, kindOf, signal: signalOfAll } = options
   const where = `policy "${name}"`
   if (typeof fetch !== 'function') invalidPolicy(where, 'fetch', 'a function, as that of Node', fetch)
   const turns = turnsOf(options, ['kindOf', 'signal', 'retry'])
+  optionalFunction(where, 'kindOf', kindOf)
+  if (signalOfAll !== undefined && !(signalOfAll instanceof AbortSignal)) {
+    invalidPolicy(where, 'signal', 'an AbortSignal', signalOfAll)
+  }
   if (retry !== undefined) {
     knownOptions(`${where}: retry`, retry, ['attempts', 'methods'])
     wholeNumber(`${where}: retry`, 'attempts', retry.attempts, 1, 100)
@@ -44,7 +48,7 @@ export function limitedFetch(
       status = response.status
       quota = readQuota(response)
       kind = quota.isRefusal ? 'refused' : 'accepted'
-      kind = (await options.kindOf?.(response, quota)) ?? kind
+      kind = (await kindOf?.(response, quota)) ?? kind
       return { response: metered(response, turn.meter(response)), isRefused: kind === 'refused' }
     } finally {
       turn.ended(status)

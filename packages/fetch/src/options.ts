@@ -99,7 +99,7 @@ export interface OutboundOptions {
    * @default false
    */
   readonly circuit?: boolean | number
-  /** Called after 50 ms of a wait, and each second of it from then on. */
+  /** Called after 50 ms of a wait, and each second of it from then on. Its errors are warnings (`SLUICE_LISTENER_FAILED`). */
   readonly onWait?: (progress: WaitProgress) => void
 }
 

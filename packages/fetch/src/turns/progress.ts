@@ -16,6 +16,7 @@ export class Progress {
   readonly #learned: Learned
   readonly #began = performance.now()
   #timer: NodeJS.Timeout | undefined
+  #isOver = false
   #observed: ReturnType<typeof observeWait> = undefined
 
   constructor(limiter: Limiter, options: OutboundOptions, key: string, turn: TurnOptions, learned: Learned) {
@@ -54,6 +55,7 @@ export class Progress {
 
   /** Ends it, once. */
   end(outcome: WaitedEvent['outcome']): void {
+    this.#isOver = true
     clearTimeout(this.#timer)
     this.#observed?.(outcome)
     this.#observed = undefined
@@ -62,10 +64,12 @@ export class Progress {
   async #report(): Promise<void> {
     this.#timer = setTimeout(() => this.#report(), EVERY_MS).unref()
     const verdict = await this.#verdict()
+    // Its wait may have ended meanwhile.
+    if (this.#isOver) return
     const { origin } = this.#turn
     const { waiting } = this.#learned
     const [waitedMs, retryAfterMs] = [this.#waitedMs, this.#retryAfterMs(verdict)]
-    if (waiting > 0) this.#options.onWait?.({ origin, waitedMs, waiting, retryAfterMs, reason: this.#reason(verdict) })
+    this.#options.onWait?.({ origin, waitedMs, waiting, retryAfterMs, reason: this.#reason(verdict) })
   }
 
   /** What it waits for now; undefined while the store is away. */

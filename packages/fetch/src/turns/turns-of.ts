@@ -1,9 +1,10 @@
 import type { Units } from '@sluice/core'
-import { checkPriority, durationMs, invalidPolicy, knownOptions } from '@sluice/core/internal'
+import { checkPriority, durationMs, invalidPolicy, knownOptions, optionalFunction } from '@sluice/core/internal'
 import { circuitsOf } from '../circuit/circuits.js'
-import type { OutboundOptions, OutboundRequest } from '../options.js'
+import type { OutboundOptions, OutboundRequest, WaitProgress } from '../options.js'
 import type { QuotaSource } from '../quota/quota-types.js'
 import { type BodyMeter, Costs } from '../usage/costs.js'
+import { warnOnce } from '../warn-once.js'
 import type { Turn } from './turn.js'
 import { Turns } from './turns.js'
 
@@ -57,7 +58,9 @@ export function turnsOf(options: OutboundOptions, others: readonly string[] = []
   if (pace !== undefined && pace !== 'even' && pace !== 'burst') invalidPolicy(where, 'pace', '"even" or "burst"', pace)
   const isEndless = maxWait === Number.POSITIVE_INFINITY
   const maxWaitMs = isEndless ? maxWait : durationMs(where, 'maxWait', maxWait, ', or Infinity')
-  const turns = new Turns(options)
+  optionalFunction(where, 'fairBy', fairBy)
+  if (typeof priority !== 'function') checkPriority(where, priority)
+  const turns = new Turns({ ...options, onWait: listenerOf(where, options.onWait) })
   const costs = new Costs(options)
   const circuits = circuitsOf(options)
   return {
@@ -93,6 +96,16 @@ export function turnsOf(options: OutboundOptions, others: readonly string[] = []
 /** Whether the caller gave its request up, not because the service took too long. */
 function hasLeft(signal: AbortSignal | undefined): boolean {
   return signal?.aborted === true && (signal.reason as Error | undefined)?.name !== 'TimeoutError'
+}
+
+/** `onWait`, whose errors are warnings. @throws SluiceError `INVALID_POLICY` */
+function listenerOf(where: string, onWait: OutboundOptions['onWait']): OutboundOptions['onWait'] {
+  optionalFunction(where, 'onWait', onWait)
+  if (!onWait) return undefined
+  const warn = warnOnce(where, 'onWait')
+  // An async function takes what is thrown as well as what rejects.
+  const call = async (progress: WaitProgress) => onWait(progress)
+  return (progress) => void call(progress).catch(warn)
 }
 
 /** @throws SluiceError `INVALID_POLICY` */

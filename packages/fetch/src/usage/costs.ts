@@ -1,8 +1,9 @@
 import type { Units } from '@sluice/core'
-import { emitWarning, invalidPolicy, optionalFunction, wholeNumber } from '@sluice/core/internal'
+import { invalidPolicy, optionalFunction, wholeNumber } from '@sluice/core/internal'
 import type { OutboundOptions, OutboundRequest } from '../options.js'
 import { headersOf } from '../quota/headers.js'
 import type { QuotaSource } from '../quota/quota-types.js'
+import { warnOnce } from '../warn-once.js'
 import { documentsOf } from './documents.js'
 import { estimatedTokens, TOKEN_UNITS, tokensReader } from './tokens.js'
 
@@ -23,7 +24,7 @@ export class Costs {
   readonly #cost: OutboundOptions['cost']
   readonly #usage: OutboundOptions['usage']
   readonly #countsTokens: boolean
-  #hasWarned = false
+  readonly #warn: (error: unknown) => void
 
   /** @throws SluiceError `INVALID_POLICY` */
   constructor({ name = 'fetch', limits = [], cost, usage }: OutboundOptions) {
@@ -35,6 +36,7 @@ export class Costs {
     else optionalFunction(this.#where, 'cost', cost)
     this.#cost = cost
     this.#usage = usage
+    this.#warn = warnOnce(this.#where, 'usage')
   }
 
   /** Whether the body of a request matters. */
@@ -110,14 +112,6 @@ export class Costs {
       wholeNumber(this.#where, `${field}: ${unit}`, amount, 0)
     }
     return units
-  }
-
-  /** Once: each response would repeat it. */
-  #warn(error: unknown): void {
-    if (this.#hasWarned) return
-    this.#hasWarned = true
-    const message = error instanceof Error ? error.message : String(error)
-    emitWarning('SLUICE_LISTENER_FAILED', `${this.#where}: usage: ${message}`)
   }
 }
 
