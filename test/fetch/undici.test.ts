@@ -1,11 +1,13 @@
 // Release: one of many clients, in each of its versions.
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { PassThrough } from 'node:stream'
 import { text } from 'node:stream/consumers'
-import { perSecond } from '@sluice/core'
+import { concurrency, fixedWindow, perSecond } from '@sluice/core'
 import { limited } from '@sluice/fetch/undici'
 import { describe, expect, test } from 'vitest'
 import { closedAfterEach } from '../support/closed-after-each.js'
+import { failuresDuring } from '../support/process-events.js'
 import { type ServiceOptions, startService } from './service.js'
 
 type Undici = typeof import('undici')
@@ -110,6 +112,35 @@ describe.each(Object.entries(VERSIONS))('%s', (_, load) => {
     expect([await post('one'), await post('two'), await post('three')]).toEqual([200, 'UND_ERR_SOCKET', 200])
     expect(bodies).toEqual(['ann one', 'ann two', 'ann three'])
     expect(keys).toEqual(Array(3).fill('POST /path ann'))
+  })
+
+  test('a stream that fails while its request waits rejects that one alone, which keeps no place', async () => {
+    const arrived: string[] = []
+    let respond = () => {}
+    const server = createServer((request, response) => {
+      arrived.push(String(request.url))
+      respond = () => void response.end('ok')
+      if (request.url !== '/slow') respond()
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    open.push(() => void server.close())
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    const limits = [concurrency({ limit: 1, ttl: '1h' }), fixedWindow({ limit: 2, window: '1h' })]
+    const { undici, agent: dispatcher } = await agentOf({ limits, maxWait: '30s' })
+    const statusOf = async (path: string) => (await undici.request(`${url}${path}`, { dispatcher })).statusCode
+    const failures = await failuresDuring(async () => {
+      const slow = statusOf('/slow')
+      await expect.poll(() => arrived).toEqual(['/slow'])
+      const body = new PassThrough()
+      const failing = undici.request(`${url}/failing`, { dispatcher, method: 'POST', body }).catch((error) => error)
+      const next = statusOf('/next')
+      setImmediate(() => body.destroy(new Error('of the body')))
+      expect((await failing).message).toBe('of the body')
+      respond()
+      expect(await Promise.all([slow, next])).toEqual([200, 200])
+    })
+    expect(failures).toEqual([])
+    expect(arrived).toEqual(['/slow', '/next'])
   })
 
   test('a request that retries waits for its turn each time', async () => {

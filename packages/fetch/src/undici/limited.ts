@@ -47,14 +47,33 @@ async function send(
   controller: WaitingController,
   turns: ReturnType<typeof meteredTurns>,
 ): Promise<void> {
+  const endWatch = watch(request.body, controller)
   let turn: MeteredOutboundTurn | undefined
   try {
     turn = await turns.take(requestOf(request), controller.signal)
+    controller.signal.throwIfAborted()
     dispatch(request, handlerFor(handler, controller, turn))
   } catch (error) {
     turn?.failed()
     fail(handler, controller, understood(error as Error))
+  } finally {
+    endWatch()
   }
+}
+
+/** Aborts the wait of a request whose body fails: undici listens to streams once it sends them. Returns a function that ends it. */
+function watch(body: unknown, controller: WaitingController): () => void {
+  if (!isEmitter(body)) return () => {}
+  const abort = (error: Error) => controller.abort(error)
+  body.on('error', abort)
+  return () => body.off('error', abort)
+}
+
+type Emitter = Record<'on' | 'off', (event: 'error', listener: (error: Error) => void) => void>
+
+function isEmitter(body: unknown): body is Emitter {
+  const { on, off } = (body ?? {}) as Partial<Emitter>
+  return typeof on === 'function' && typeof off === 'function'
 }
 
 function fail(handler: Handler, controller: WaitingController, error: Error): void {
