@@ -8,7 +8,7 @@ const { open, opened } = consoleBrowser()
 
 test('a number below a limit shows at most how many requests it would have refused', async () => {
   const store = memoryStore()
-  const limiter = createLimiter({ name: 'mail', store, limits: [slidingLog({ limit: 10, window: '1h' })] })
+  const limiter = createLimiter({ name: 'lowered', store, limits: [slidingLog({ limit: 10, window: '1h' })] })
   const { url, close } = await servedStore(store, { limiters: [limiter] })
   open.push(close)
   for (let n = 0; n < 8; n++) await limiter.consume('ann')

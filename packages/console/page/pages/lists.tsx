@@ -42,11 +42,12 @@ export function Lists({ query }: { query: Query }) {
             empty={found.error ? 'The entries are not known.' : 'The list is empty.'}
             keyOf={({ kind, value }) => `${kind}=${value}`}
             columns={[
-              { title: 'Client', show: (entry) => <Who {...entry} /> },
-              { title: 'Reason', show: ({ reason }) => <Text>{reason}</Text> },
+              { title: 'Client', show: (entry) => <Who {...entry} />, sort: ({ kind, value }) => `${kind} ${value}` },
+              { title: 'Reason', show: ({ reason }) => <Text>{reason}</Text>, sort: ({ reason }) => reason },
               {
                 title: 'Until',
                 isNumber: true,
+                sort: ({ expiresAt }) => expiresAt,
                 show: ({ expiresAt }) => (expiresAt === undefined ? 'it is removed' : <Time at={expiresAt} />),
               },
               mayAct && {

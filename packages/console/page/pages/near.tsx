@@ -62,19 +62,29 @@ function NearTable({ name, entries, empty }: NearTableProps) {
       empty={empty}
       keyOf={({ id, policy, limit }) => JSON.stringify([id, policy, limit])}
       columns={[
-        { title: 'Client', show: ({ client }) => <Who {...client} /> },
-        { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text> },
-        { title: 'Limit', show: ({ limit }) => <Text>{limit}</Text> },
+        {
+          title: 'Client',
+          show: ({ client }) => <Who {...client} />,
+          sort: ({ client }) => `${client.kind} ${client.value}`,
+        },
+        { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text>, sort: ({ policy }) => policy },
+        { title: 'Limit', show: ({ limit }) => <Text>{limit}</Text>, sort: ({ limit }) => limit },
         {
           title: 'Used',
+          sort: ({ used }) => used,
           show: ({ used }) => (
             <span class="used">
               <Bar share={used} /> {share(used)}
             </span>
           ),
         },
-        { title: 'Left', isNumber: true, show: ({ remaining }) => whole(remaining) },
-        { title: 'Seen', show: ({ at }) => <Time at={at} /> },
+        {
+          title: 'Left',
+          isNumber: true,
+          show: ({ remaining }) => whole(remaining),
+          sort: ({ remaining }) => remaining,
+        },
+        { title: 'Seen', show: ({ at }) => <Time at={at} />, sort: ({ at }) => at },
       ]}
     />
   )

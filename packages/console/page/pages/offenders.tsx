@@ -82,8 +82,13 @@ function Report({ answer }: { answer: OffendersAnswer | undefined }) {
         empty="This policy has refused no client in this span."
         keyOf={({ kind, value }) => `${kind}=${value}`}
         columns={[
-          { title: 'Client', show: (offender) => <Who {...offender} /> },
-          { title: 'Refusals', isNumber: true, show: ({ refusals }) => whole(refusals) },
+          { title: 'Client', show: (offender) => <Who {...offender} />, sort: ({ kind, value }) => `${kind} ${value}` },
+          {
+            title: 'Refusals',
+            isNumber: true,
+            show: ({ refusals }) => whole(refusals),
+            sort: ({ refusals }) => refusals,
+          },
           {
             title: 'Share',
             isNumber: true,

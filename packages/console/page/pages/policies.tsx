@@ -84,15 +84,23 @@ function LimitTable({ name, limits, query }: LimitTableProps) {
       keyOf={({ i }) => i}
       isMarked={(row) => isMeant(query, row)}
       columns={[
-        { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text> },
+        { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text>, sort: ({ policy }) => policy },
         { title: 'Limit', show: ({ limit }) => limitText(limit) },
-        { title: 'Algorithm', show: ({ limit }) => limit.algorithm },
+        { title: 'Algorithm', show: ({ limit }) => limit.algorithm, sort: ({ limit }) => limit.algorithm },
         { title: 'Counts', show: ({ limit, kinds }) => <Text>{limit.kind ?? kinds?.join(', ')}</Text> },
-        isUsed && { title: '90 % need at most', isNumber: true, show: ({ used }) => used && <Used part={used.p90} /> },
+        isUsed && {
+          title: '90 % need at most',
+          isNumber: true,
+          show: ({ used }) => used && <Used part={used.p90} />,
+          sort: ({ used }) => used && partOf(used.p90),
+        },
       ]}
     />
   )
 }
+
+/** More than the whole limit is more than all of it. */
+const partOf = (part: number | null): number => part ?? 2
 
 /** Decisions needed up to this share of the limit. */
 function Used({ part }: { part: number | null }) {
@@ -113,12 +121,20 @@ function UsedSection({ used }: { used: readonly UsedRow[] }) {
         empty="No decision has been counted since these processes began."
         keyOf={({ policy, limit }) => `${policy} ${limit}`}
         columns={[
-          { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text> },
-          { title: 'Limit', show: ({ limit }) => <Text>{limit}</Text> },
-          { title: 'Decisions', isNumber: true, show: ({ decisions }) => whole(decisions) },
-          { title: '50 %', isNumber: true, show: ({ p50 }) => <Used part={p50} /> },
-          { title: '90 %', isNumber: true, show: ({ p90 }) => <Used part={p90} /> },
-          { title: '99 %', isNumber: true, show: ({ p99 }) => <Used part={p99} /> },
+          { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text>, sort: ({ policy }) => policy },
+          { title: 'Limit', show: ({ limit }) => <Text>{limit}</Text>, sort: ({ limit }) => limit },
+          {
+            title: 'Decisions',
+            isNumber: true,
+            show: ({ decisions }) => whole(decisions),
+            sort: ({ decisions }) => decisions,
+          },
+          ...(['p50', 'p90', 'p99'] as const).map((part) => ({
+            title: `${part.slice(1)} %`,
+            isNumber: true,
+            show: (row: UsedRow) => <Used part={row[part]} />,
+            sort: (row: UsedRow) => partOf(row[part]),
+          })),
         ]}
       />
     </Section>

@@ -208,10 +208,16 @@ function Top({ title, field, of, filter, choose }: TopProps) {
               </button>
             ),
           },
-          { title: 'Decisions', isNumber: true, show: ({ decisions }) => whole(decisions) },
+          {
+            title: 'Decisions',
+            isNumber: true,
+            show: ({ decisions }) => whole(decisions),
+            sort: ({ decisions }) => decisions,
+          },
           {
             title: 'Refused',
             isNumber: true,
+            sort: ({ refused }) => refused,
             show: ({ decisions, refused }) =>
               refused === 0 ? '0' : `${whole(refused)} (${share(refused / Math.max(decisions, 1))})`,
           },

@@ -22,18 +22,27 @@ export function BlockTable({ name, blocks, isOfOne, empty = 'None.' }: BlockTabl
       empty={empty}
       keyOf={({ kind, value, policy }) => `${policy} ${kind}=${value}`}
       columns={[
-        !isOfOne && { title: 'Client', show: (block) => <Who {...block} /> },
+        !isOfOne && {
+          title: 'Client',
+          show: (block) => <Who {...block} />,
+          sort: ({ kind, value }) => `${kind} ${value}`,
+        },
         {
           title: 'Kind',
           show: ({ ban }) => <Chip tone="bad">{ban ? `ban, rung ${ban.rung}` : 'block'}</Chip>,
         },
-        { title: 'Policy', show: ({ policy = 'every policy' }) => <Text>{policy}</Text> },
-        { title: 'Reason', show: ({ reason }) => <Text>{reason}</Text> },
-        { title: 'By', show: ({ by }) => by !== undefined && <Operator name={by} /> },
-        { title: 'Since', isNumber: true, show: ({ since }) => <Time at={since} /> },
-        { title: 'Until', isNumber: true, show: ({ until }) => <Time at={until} /> },
-        { title: 'Strikes', isNumber: true, show: ({ ban }) => (ban ? whole(ban.strikes) : '') },
-        { title: 'Times', isNumber: true, show: ({ times }) => whole(times) },
+        { title: 'Policy', show: ({ policy = 'every policy' }) => <Text>{policy}</Text>, sort: ({ policy }) => policy },
+        { title: 'Reason', show: ({ reason }) => <Text>{reason}</Text>, sort: ({ reason }) => reason },
+        { title: 'By', show: ({ by }) => by !== undefined && <Operator name={by} />, sort: ({ by }) => by },
+        { title: 'Since', isNumber: true, show: ({ since }) => <Time at={since} />, sort: ({ since }) => since },
+        { title: 'Until', isNumber: true, show: ({ until }) => <Time at={until} />, sort: ({ until }) => until },
+        {
+          title: 'Strikes',
+          isNumber: true,
+          show: ({ ban }) => (ban ? whole(ban.strikes) : ''),
+          sort: ({ ban }) => ban?.strikes,
+        },
+        { title: 'Times', isNumber: true, show: ({ times }) => whole(times), sort: ({ times }) => times },
         mayAct && {
           title: 'Action',
           isHidden: true,

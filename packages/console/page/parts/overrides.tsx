@@ -22,16 +22,25 @@ export function OverrideTable({ name, overrides, isOfOne }: OverrideTableProps) 
       empty="They are not known."
       keyOf={({ limiter, policy, kind, value }) => `${limiter} ${policy} ${kind}=${value}`}
       columns={[
-        !isOfOne && { title: 'Client', show: (override) => <Who {...override} /> },
-        { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text> },
+        !isOfOne && {
+          title: 'Client',
+          show: (override) => <Who {...override} />,
+          sort: ({ kind, value }) => `${kind} ${value}`,
+        },
+        { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text>, sort: ({ policy }) => policy },
         { title: 'Limits', show: ({ limits }) => limits.map(changedText).join('; ') },
         {
           title: 'Until',
           isNumber: true,
+          sort: ({ until }) => until,
           show: ({ until }) => (until === undefined ? 'it is ended' : <Time at={until} />),
         },
-        { title: 'By', show: ({ by }) => (by === '' ? <span class="muted">unknown</span> : <Text>{by}</Text>) },
-        { title: 'Since', show: ({ at }) => <Time at={at} /> },
+        {
+          title: 'By',
+          show: ({ by }) => (by === '' ? <span class="muted">unknown</span> : <Text>{by}</Text>),
+          sort: ({ by }) => by,
+        },
+        { title: 'Since', show: ({ at }) => <Time at={at} />, sort: ({ at }) => at },
         { title: 'Reason', show: ({ reason }) => <Text>{reason}</Text> },
         mayAct &&
           has('/api/override/remove') && {

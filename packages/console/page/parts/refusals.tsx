@@ -95,8 +95,13 @@ export function RefusalTable({ name, refusals, empty, isOfOne, max = 30 }: Refus
       empty={empty}
       keyOf={({ key }) => key}
       columns={[
-        { title: 'Last', show: ({ at }) => <Time at={at} /> },
-        { title: 'Refused', isNumber: true, show: ({ count }) => (count === 1 ? 'once' : `${whole(count)} ×`) },
+        { title: 'Last', show: ({ at }) => <Time at={at} />, sort: ({ at }) => at },
+        {
+          title: 'Refused',
+          isNumber: true,
+          show: ({ count }) => (count === 1 ? 'once' : `${whole(count)} ×`),
+          sort: ({ count }) => count,
+        },
         !isOfOne && {
           title: 'Client',
           show: ({ identities }) =>
@@ -107,10 +112,14 @@ export function RefusalTable({ name, refusals, empty, isOfOne, max = 30 }: Refus
               </span>
             )),
         },
-        { title: 'Reason', show: ({ reason }) => <Reason of={reason} /> },
-        { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text> },
-        { title: 'Limit', show: ({ limit }) => (limit === undefined ? '' : <Text>{limit}</Text>) },
-        { title: 'Path', show: ({ path }) => path !== undefined && <code>{path}</code> },
+        { title: 'Reason', show: ({ reason }) => <Reason of={reason} />, sort: ({ reason }) => reasonText(reason) },
+        { title: 'Policy', show: ({ policy }) => <Text>{policy}</Text>, sort: ({ policy }) => policy },
+        {
+          title: 'Limit',
+          show: ({ limit }) => (limit === undefined ? '' : <Text>{limit}</Text>),
+          sort: ({ limit }) => limit,
+        },
+        { title: 'Path', show: ({ path }) => path !== undefined && <code>{path}</code>, sort: ({ path }) => path },
       ]}
     />
   )
