@@ -192,7 +192,7 @@ function PageAt({ place }: { place: Place }) {
   }, [title, place.identity])
   switch (place.page) {
     case 'overview':
-      return <Overview />
+      return <Overview query={place.query} />
     case 'traffic':
       return <TrafficPage query={place.query} />
     case 'client':

@@ -1,4 +1,4 @@
-import { useMemo, useState } from 'preact/hooks'
+import { useMemo } from 'preact/hooks'
 import type { HistoryAnswer } from '../../src/figures/answers.js'
 import type { Change, PageOf, Refusal } from '../answers.js'
 import { useShell } from '../context.js'
@@ -9,22 +9,17 @@ import { Chart } from '../parts/chart.js'
 import { rate, share, whole } from '../parts/format.js'
 import { NotRecorded, RefusalTable } from '../parts/refusals.js'
 import { StoreChip } from '../parts/store.js'
+import { goWith, type Query } from '../router.js'
 import { type Attention, attentionOf } from './attention.js'
 import { Outbound } from './outbound.js'
 import { Traffic } from './send-traffic.js'
+import { bodyOf, grouped, groupOf, RANGES, type Span, showSpan, spanOf, Zoom } from './span.js'
 
 const REFUSALS_EVERY_MS = 3000
 const SHOWN_REFUSALS = 12
 const MINUTE_MS = 60_000
-const RANGES = [
-  { name: 'Live', step: undefined, ms: 0 },
-  { name: '1 hour', step: 'minute', ms: 60 * MINUTE_MS },
-  { name: '24 hours', step: 'minute', ms: 1440 * MINUTE_MS },
-  { name: '7 days', step: 'hour', ms: 7 * 1440 * MINUTE_MS },
-] as const
-type Range = (typeof RANGES)[number]
 
-export function Overview() {
+export function Overview({ query }: { query: Query }) {
   const { about, has, policies } = useShell()
   const live = useFigures()
   const refusals = useAsk<{ refusals: readonly Refusal[] }>('/api/refusals', undefined, REFUSALS_EVERY_MS)
@@ -36,7 +31,7 @@ export function Overview() {
       </PageHead>
       <AttentionList all={attention} />
       <Tiles live={live} />
-      <Curves live={live} />
+      <Curves {...{ live, query }} />
       {live.latest && live.latest.sum.outbound.length > 0 && <Outbound figures={live.latest} />}
       <Section title="Last refusals" aside={<span class="muted">of the last 15 minutes</span>}>
         <Failure of={refusals} />
@@ -111,9 +106,8 @@ function Tiles({ live: { latest, roundTrip, problem } }: { live: Live }) {
   )
 }
 
-function Curves({ live }: { live: Live }) {
+function Curves({ live, query }: { live: Live; query: Query }) {
   const { has } = useShell()
-  const [range, setRange] = useState<Range>(RANGES[0])
   if (live.isAbsent || !has('/api/figures')) {
     return (
       <Section title="Decisions and refusals">
@@ -121,10 +115,18 @@ function Curves({ live }: { live: Live }) {
       </Section>
     )
   }
+  const span = has('/api/figures/history') ? spanOf(query) : undefined
   return (
-    <Section title="Decisions and refusals" aside={<Ranges range={range} set={setRange} />}>
+    <Section title="Decisions and refusals" aside={<Ranges query={query} />}>
       {live.problem && <Failure of={problemOf(live)} />}
-      {range.step === undefined ? <LiveCurves live={live} /> : <PastCurves range={range} />}
+      {span ? (
+        <>
+          <Zoom span={span} />
+          <PastCurves range={span} zoom={showSpan} />
+        </>
+      ) : (
+        <LiveCurves live={live} />
+      )}
     </Section>
   )
 }
@@ -134,16 +136,21 @@ function problemOf({ problem, latest }: Live) {
   return { error, failedAt: problem?.since, answer: latest }
 }
 
-function Ranges({ range, set }: { range: Range; set(range: Range): void }) {
+function Ranges({ query }: { query: Query }) {
   const { has } = useShell()
-  const ranges = RANGES.filter(({ step }) => step === undefined || has('/api/figures/history'))
+  const ranges = RANGES.filter(({ span }) => span === undefined || has('/api/figures/history'))
   return (
     <fieldset class="segments">
       <legend class="hidden">Span</legend>
-      {ranges.map((each) => (
-        <label key={each.name}>
-          <input type="radio" name="span" checked={each === range} onChange={() => set(each)} />
-          <span>{each.name}</span>
+      {ranges.map(({ name, span }) => (
+        <label key={name}>
+          <input
+            type="radio"
+            name="span"
+            checked={span === query.span && query.from === undefined}
+            onChange={() => goWith('overview', { span })}
+          />
+          <span>{name}</span>
         </label>
       ))}
     </fieldset>
@@ -195,27 +202,30 @@ const curve = (name: string, colour: string, values: readonly (number | null)[],
 const reportedCurve = (values: readonly (number | null)[], isAny = values.some((value) => (value ?? 0) > 0)) =>
   isAny ? [curve('would be refused', '--curve-4', values)] : []
 
+interface PastCurvesProps {
+  readonly range: Span
+  /** Called with the part of the chart that the mouse marks, in ms since 1970. */
+  zoom?(from: number, to: number): void
+}
+
 /** The figures of a span, with a line for each change in it. */
-export function PastCurves({ range }: { range: { readonly step: 'minute' | 'hour'; readonly ms: number } }) {
+export function PastCurves({ range, zoom }: PastCurvesProps) {
   const { has, about } = useShell()
-  // Rounded, so that it is asked for once a minute.
-  const to = Math.floor(Date.now() / MINUTE_MS) * MINUTE_MS
-  const history = useAsk<HistoryAnswer>(
-    '/api/figures/history',
-    { from: to - range.ms, to, step: range.step },
-    MINUTE_MS / 2,
-  )
+  const group = groupOf(range)
+  const history = useAsk<HistoryAnswer>('/api/figures/history', bodyOf(range, group), MINUTE_MS / 2)
   const changes = useAsk<PageOf<Change>>(has('/api/changes') && about.features.changes ? '/api/changes' : undefined, {
     max: 100,
   })
   const { answer } = history
-  const curves = useMemo(() => (answer ? pastCurves(answer) : []), [answer])
+  const each = group > 1 ? `in ${group} ${range.step}s` : range.step === 'hour' ? 'an hour' : 'a minute'
+  const curves = useMemo(() => (answer ? pastCurves(answer, group, each) : []), [answer, group, each])
+  const at = useMemo(() => answer?.at.filter((_, i) => i % group === 0) ?? [], [answer, group])
   const marks = useMemo(() => changes.answer?.entries.map(({ at }) => at) ?? [], [changes.answer])
   return (
     <>
       <Failure of={history} />
       {answer ? (
-        <Chart name={`Decisions and refusals a ${range.step}`} at={answer.at} curves={curves} marks={marks} />
+        <Chart name={`Decisions and refusals ${each}`} {...{ at, curves, marks, zoom }} />
       ) : (
         !history.error && <p class="empty">One moment.</p>
       )}
@@ -228,13 +238,18 @@ export function PastCurves({ range }: { range: { readonly step: 'minute' | 'hour
 }
 
 /** Steps without a process have no figures, which is not the same as no decision. */
-function pastCurves({ step, at, now, processes, decisions, refused, reported, alone }: HistoryAnswer) {
+function pastCurves(
+  { step, at, now, processes, decisions, refused, reported, alone }: HistoryAnswer,
+  group: number,
+  each: string,
+) {
   const stepMs = step === 'minute' ? MINUTE_MS : 60 * MINUTE_MS
-  // A step that is not over would look like a fall.
-  const isKnown = (i: number) => processes[i] !== 0 && (at[i] ?? 0) + stepMs <= now
-  const known = (values: readonly number[]) => values.map((value, i) => (isKnown(i) ? value : null))
+  const reporting = grouped(processes, group)
+  // What is not over would look like a fall.
+  const isKnown = (i: number) => reporting[i] !== 0 && (at[i * group] ?? 0) + group * stepMs <= now
+  const known = (values: readonly number[]) => grouped(values, group).map((value, i) => (isKnown(i) ? value : null))
   return [
-    curve(`decisions a ${step}`, '--curve-1', known(decisions), true),
+    curve(`decisions ${each}`, '--curve-1', known(decisions), true),
     curve('refused', '--curve-2', known(refused), true),
     curve('decided alone', '--curve-3', known(alone)),
     ...reportedCurve(known(reported)),

@@ -19,6 +19,8 @@ interface ChartProps {
   /** Instants with a line of their own, such as changes. */
   readonly marks?: readonly number[]
   readonly height?: number
+  /** Called with the part that the mouse marks, in ms since 1970. Without it, none can be marked. */
+  zoom?: ((from: number, to: number) => void) | undefined
 }
 
 /** The least span that a curve has, in seconds: the first figures are one point. */
@@ -28,7 +30,7 @@ const HALF_LABEL = 30
 const DARK = matchMedia('(prefers-color-scheme: dark)')
 
 /** Curves over time. A text says the latest values to those who do not see it. */
-export function Chart({ name, at, curves, marks = [], height = 220 }: ChartProps) {
+export function Chart({ name, at, curves, marks = [], height = 220, zoom }: ChartProps) {
   const place = useRef<HTMLDivElement>(null)
   const plot = useRef<uPlot | undefined>(undefined)
   const marksNow = useRef(marks)
@@ -48,7 +50,7 @@ export function Chart({ name, at, curves, marks = [], height = 220 }: ChartProps
     const element = place.current
     if (!element) return
     const size = () => ({ width: Math.max(element.clientWidth, 200), height })
-    const options = optionsOf(curves, getComputedStyle(element), size(), marksNow, setShown)
+    const options = optionsOf(curves, getComputedStyle(element), size(), marksNow, setShown, zoom)
     const made = new uPlot(options, dataOf(at, curves), element)
     plot.current = made
     const observer = new ResizeObserver(() => made.setSize(size()))
@@ -58,7 +60,7 @@ export function Chart({ name, at, curves, marks = [], height = 220 }: ChartProps
       made.destroy()
       plot.current = undefined
     }
-  }, [shape, isDark, height])
+  }, [shape, isDark, height, zoom])
 
   useEffect(() => plot.current?.setData(dataOf(at, curves)), [at, curves])
 
@@ -102,6 +104,7 @@ function optionsOf(
   size: { width: number; height: number },
   marks: { readonly current: readonly number[] },
   show: (index: number | null) => void,
+  zoom: ChartProps['zoom'],
 ): uPlot.Options {
   const colour = (name: string) => style.getPropertyValue(name).trim()
   const axis: uPlot.Axis = {
@@ -113,7 +116,7 @@ function optionsOf(
   return {
     ...size,
     legend: { show: false },
-    cursor: { y: false, drag: { x: false, y: false }, points: { size: 7 } },
+    cursor: { y: false, drag: { x: zoom !== undefined, y: false, setScale: false }, points: { size: 7 } },
     padding: [8, HALF_LABEL, 0, 0],
     scales: {
       x: { range: (plot, min, max) => spanOf(plot.data[0] ?? [], [min, max]) },
@@ -134,9 +137,21 @@ function optionsOf(
     ],
     hooks: {
       setCursor: [(plot) => show(plot.cursor.idx ?? null)],
+      setSelect: [(plot) => marked(plot, zoom)],
       draw: [(plot) => drawMarks(plot, marks.current, colour('--accent'))],
     },
   }
+}
+
+/** Pixels: what is narrower was a click. */
+const LEAST_MARKED = 6
+
+function marked(plot: uPlot, zoom: ChartProps['zoom']): void {
+  const { left, width } = plot.select
+  if (!zoom || width < LEAST_MARKED) return
+  const at = (pixel: number) => plot.posToVal(pixel, 'x') * 1000
+  plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false)
+  zoom(at(left), at(left + width))
 }
 
 /** Of one point, uPlot would show a day. */
