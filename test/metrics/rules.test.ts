@@ -23,6 +23,7 @@ interface Panel {
   readonly description?: string
   readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number }
   readonly targets?: readonly { readonly expr: string; readonly refId: string }[]
+  readonly fieldConfig?: { readonly defaults: { readonly links?: readonly { readonly url: string }[] } }
 }
 const dashboard = JSON.parse(readFileSync(new URL('dashboard.json', PACKAGE), 'utf8'))
 const panels: readonly Panel[] = dashboard.panels
@@ -60,6 +61,19 @@ const exported = new Map<string, ReadonlySet<string>>()
 }
 /** Labels that Prometheus adds to each series. */
 const OF_SCRAPES = ['job', 'instance']
+
+test('panels of single policies link to the policy in the console, whose URL is a variable', () => {
+  const { list } = dashboard.templating
+  expect(list.find(({ name }: { name: string }) => name === 'console')).toMatchObject({ type: 'textbox' })
+  const linked = panels.filter(({ fieldConfig }) => fieldConfig?.defaults.links)
+  expect(linked.map(({ title }) => title)).toContain('Refused, by policy and limit')
+  for (const { title, targets = [], fieldConfig } of linked) {
+    for (const { expr } of targets) expect(expr, title).toMatch(/by \(policy\b/)
+    expect(fieldConfig?.defaults.links, title).toMatchObject([
+      { url: expect.stringMatching(/^\$\{console\}\/#\/policies\?/) },
+    ])
+  }
+})
 
 test('METRICS has every metric once', () => {
   expect(new Set(METRICS.map(({ name }) => name)).size).toBe(METRICS.length)

@@ -1,4 +1,5 @@
 // Deep: needs a browser.
+import { readFileSync } from 'node:fs'
 import { createLimiter, memoryStore, slidingLog } from '@sluice/core'
 import { expect, test } from 'vitest'
 import { consoleBrowser, settled } from './browser.js'
@@ -25,4 +26,26 @@ test('a number below a limit shows at most how many requests it would have refus
   await units.fill('10')
   await page.getByText('Type a number from 1 to 9.').waitFor()
   expect(complaints).toEqual([])
+})
+
+test('a link of the Grafana dashboard opens the page, with the limits of the policy marked', async () => {
+  const store = memoryStore()
+  const limiters = ['mail', 'sms-more'].map((name) => createLimiter({ name, store, limit: 10, window: '1h' }))
+  const { url, close } = await servedStore(store, { limiters })
+  open.push(close)
+  const dashboard = readFileSync(new URL('../../../packages/prometheus/dashboard.json', import.meta.url), 'utf8')
+  const panels: { fieldConfig?: { defaults: { links?: { url: string }[] } } }[] = JSON.parse(dashboard).panels
+  const addresses = new Set(
+    panels.flatMap(({ fieldConfig }) => fieldConfig?.defaults.links ?? []).map((link) => link.url),
+  )
+  expect(addresses.size).toBe(1)
+  for (const address of addresses) {
+    // As Grafana does.
+    const shown = address
+      .replace(/\$\{console\}/, url)
+      .replace(/\$\{__field\.labels\.policy:percentencode\}/, 'sms-more')
+    const { page, complaints } = await opened(shown, 'bob')
+    await expect.poll(() => page.locator('tr.marked td:first-child').allTextContents()).toEqual(['sms-more'])
+    expect(complaints).toEqual([])
+  }
 })

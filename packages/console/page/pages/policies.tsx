@@ -62,6 +62,8 @@ function rowsOf(policy: string, limiter: string, limits: readonly Limit[], used:
 
 /** Whether a link to a limiter, or to a policy of a document or one of its tiers, leads to a row. */
 function isMeant({ limiter, policy, tier }: Query, row: LimitRow): boolean {
+  // Policies with options of their own are decided under a name of their own, as metrics have it.
+  if (limiter === `${row.limiter}-${policyIn(row.policy)}`) return true
   if (limiter !== row.limiter || policy === undefined) return limiter === row.limiter
   if (tier !== undefined) return row.policy === `${policy}.${tier}`
   return row.policy === policy || row.policy.startsWith(`${policy}.`)
