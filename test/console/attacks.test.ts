@@ -65,6 +65,7 @@ const BODIES: Readonly<Record<string, object>> = {
   '/api/list/add': { list: 'vip', identity: IP },
   '/api/list/remove': { list: 'vip', identity: IP },
   '/api/offenders': { policy: 'mail' },
+  '/api/names': { identities: [{ kind: 'user', value: '42' }] },
   '/api/changes': {},
   '/api/figures/history': { from: 0, to: 0, step: 'hour' },
   '/api/traffic': { from: 0, to: 60_000 },

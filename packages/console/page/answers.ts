@@ -41,6 +41,7 @@ export interface About {
     readonly changes: boolean
     /** Absent in an older console. */
     readonly traffic?: boolean
+    readonly names?: boolean
   }
 }
 

@@ -1,5 +1,5 @@
 import { SluiceError, type Store } from '@sluice/core'
-import { emitWarning, isPropertyOf, ownFieldsOf } from '@sluice/core/internal'
+import { isPropertyOf, ownFieldsOf } from '@sluice/core/internal'
 import { readBody } from './body.js'
 import type { Exchange, Reply } from './exchange.js'
 import { consoleFigures } from './figures/parts.js'
@@ -18,6 +18,7 @@ import { checkForm, checkOrigin } from './safe/same-origin.js'
 import { checkedBody } from './schema.js'
 import { recordTraffic } from './traffic/record-traffic.js'
 import { Traffic } from './traffic/traffic.js'
+import { warn } from './warn.js'
 
 /** A request for everyone who reaches the console: it has no data. */
 export interface OpenRoute {
@@ -75,7 +76,7 @@ export function makeConsole<Request>(
     checkMethod(raw.method, route.method)
     if (route.method === 'POST') checkForm(raw)
     if (found) return found.run(exchange)
-    const ask = () => operatorOf(options.authorize, exchange.request, warn)
+    const ask = () => operatorOf(options.authorize, exchange.request)
     const operator = await ask()
     if (path === DOCUMENT) return jsonReply(documentText)
     const { may, body: schema, run } = ownFieldsOf(route as Route)
@@ -151,8 +152,4 @@ function outage(store: Store): Problem {
   const since = stats?.state === 'unavailable' ? ` since ${new Date(stats.since).toISOString()}` : ''
   const meanwhile = 'each process decides by its option unavailable; blocks and bans that it knows hold'
   return new Problem(503, `the store is away${since}: nothing can be read or changed. Meanwhile, ${meanwhile}`)
-}
-
-function warn(why: string): void {
-  emitWarning('SLUICE_CONSOLE_FAILED', `console: ${why}`)
 }

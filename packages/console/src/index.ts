@@ -3,6 +3,7 @@ import { pathOf } from '@sluice/core/internal'
 import { makeConsole } from './console.js'
 import type { ConsoleOptions } from './options.js'
 
+export type { NamedIdentity, NameOf } from './identity/given.js'
 export type { Authorize, ConsoleOptions, NamedPolicies, Operator } from './options.js'
 export { recordRefusals } from './refusals.js'
 export { recordTraffic } from './traffic/record-traffic.js'

@@ -1,6 +1,7 @@
 import { type List, SluiceError, type Store } from '@sluice/core'
 import { hasOwn, knownOptions } from '@sluice/core/internal'
 import { LISTS } from '@sluice/core/store'
+import type { NameOf } from './identity/given.js'
 import type { PeekableLimiter } from './identity/limiters.js'
 import type { PeekablePolicies } from './identity/policies.js'
 
@@ -53,6 +54,18 @@ export interface ConsoleOptions<Request = unknown> {
    * @default false
    */
   readonly traffic?: boolean
+  /**
+   * Names clients for people, such as `Ann Lee` for `{ kind: 'user', value: '42' }`. The page shows the name beside the identity,
+   * and stores it nowhere.
+   *
+   * It is called when an operator sees the identity, for up to 100 identities of a request, 10 at a time. Not for composed kinds,
+   * kinds without a client such as `path`, and hashes: of headers, of cookies, by `hashedKey`, and of values above 256 characters.
+   *
+   * A name is cut at 100 characters. `undefined` means none, as does anything else that is no text, an error, a rejection, and a
+   * promise that is not resolved within 1 second of the request; these warn, once a minute.
+   * @default no names
+   */
+  readonly nameOf?: NameOf
   /** Refuses every change. @default false */
   readonly readOnly?: boolean
 }
@@ -66,22 +79,36 @@ export interface CheckedOptions<Request> {
   readonly lists: readonly string[]
   readonly hosts: ReadonlySet<string> | undefined
   readonly traffic: boolean
+  readonly nameOf: NameOf | undefined
   readonly readOnly: boolean
 }
 
 const WHERE = 'consoleFor'
-const OPTIONS = ['store', 'authorize', 'limiters', 'policies', 'lists', 'hosts', 'traffic', 'readOnly']
+const OPTIONS = ['store', 'authorize', 'limiters', 'policies', 'lists', 'hosts', 'traffic', 'nameOf', 'readOnly']
 
 /** @throws SluiceError `INVALID_POLICY` */
 export function checkedOptions<Request>(given: ConsoleOptions<Request>): CheckedOptions<Request> {
   knownOptions(WHERE, given, OPTIONS)
-  const { store, authorize, limiters = [], policies = [], lists = [], hosts, traffic = false, readOnly = false } = given
+  const {
+    store,
+    authorize,
+    limiters = [],
+    policies = [],
+    lists = [],
+    hosts,
+    traffic = false,
+    nameOf,
+    readOnly = false,
+  } = given
   if (typeof store?.decide !== 'function') wrong('store', 'a store, such as redisStore(client)')
   if (typeof authorize !== 'function') {
     wrong('authorize', "a function that returns { name, may: 'read' | 'act' } for requests of operators")
   }
   if (!Array.isArray(limiters)) wrong('limiters', 'an array of limiters')
   if (typeof traffic !== 'boolean') wrong('traffic', 'true or false')
+  if (nameOf !== undefined && typeof nameOf !== 'function') {
+    wrong('nameOf', 'a function that returns the name of an identity, or a promise of it')
+  }
   if (typeof readOnly !== 'boolean') wrong('readOnly', 'true or false')
   return {
     store,
@@ -91,6 +118,7 @@ export function checkedOptions<Request>(given: ConsoleOptions<Request>): Checked
     lists: namesIn(lists, store),
     hosts: hosts === undefined ? undefined : hostsIn(hosts),
     traffic,
+    nameOf,
     readOnly,
   }
 }

@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useId } from 'preact/hooks'
 import type { Identity } from '../answers.js'
 import { useShell } from '../context.js'
+import { useName } from '../live/names.js'
 import type { Asked } from '../live/use-ask.js'
 import { addressOf, go } from '../router.js'
 import { isForever, preciseTime, shortTime } from './format.js'
@@ -57,6 +58,7 @@ export function Who({ kind, value, text }: { kind: string; value: string; text?:
 }
 
 export function WhoText({ kind, value, isWhole }: { kind: string; value: string; isWhole?: boolean }) {
+  const name = useName(kind, value)
   const most = value.startsWith('sha256:') ? SHORT : SHOWN
   const shown = isWhole || value.length <= most ? value : `${[...value].slice(0, most - 10).join('')}…`
   return (
@@ -65,6 +67,12 @@ export function WhoText({ kind, value, isWhole }: { kind: string; value: string;
       title={shown === value ? undefined : value}
     >
       <span class="kind">{kind}</span> <bdi>{shown}</bdi>
+      {name !== undefined && (
+        <>
+          {' '}
+          <bdi class="name">{name}</bdi>
+        </>
+      )}
     </span>
   )
 }

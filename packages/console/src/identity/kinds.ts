@@ -4,7 +4,7 @@ import { BANS } from '@sluice/core/store'
 import type { Parts } from './identity.js'
 
 /** Kinds without a client: of paths, and of all clients together. */
-const NO_CLIENTS = ['everyone', 'path', 'route', 'host', 'method']
+export const NO_CLIENTS = ['everyone', 'path', 'route', 'host', 'method']
 /** The kinds of a store are kept for as long, in ms. */
 const KEPT_MS = 30_000
 

@@ -15,7 +15,7 @@ export const ABOUT = [
     may: 'read',
     answer: 'The operator, the state of the store, and its features.',
     async run({ console: parts, operator }) {
-      const { store, readOnly, lists, traffic } = parts
+      const { store, readOnly, lists, traffic, nameOf } = parts
       const { cause, ...health } = (isPropertyOf(store, 'health') ? await store.health?.() : undefined) ?? {
         state: 'available',
         cause: undefined,
@@ -36,6 +36,7 @@ export const ABOUT = [
           search: isPropertyOf(store, 'kept'),
           changes: store[CHANGES] !== undefined,
           traffic,
+          names: nameOf !== undefined,
         },
       }
     },

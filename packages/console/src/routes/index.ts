@@ -5,6 +5,7 @@ import { FIGURES } from './figures.js'
 import { FIND } from './find.js'
 import { IDENTITIES } from './identity.js'
 import { LISTS } from './lists.js'
+import { NAMES } from './names.js'
 import { OVERRIDES } from './overrides.js'
 import { REFUSALS } from './refusals.js'
 import type { Route } from './route.js'
@@ -16,6 +17,7 @@ export const ROUTES: readonly Route[] = [
   ...ABOUT,
   ...IDENTITIES,
   ...FIND,
+  ...NAMES,
   ...BLOCKS,
   ...LISTS,
   ...REFUSALS,
