@@ -67,7 +67,7 @@ test.each(Array.from({ length: 24 }, (_, seed) => seed + 1))(
     within(truth.clients.refused, report.clients.refusedBounds)
     if (limits.length === 1) within(exact?.limits[0]?.refused.min, coarse?.limits[0]?.refused)
     exact?.limits.forEach(({ headroom }, i) => within(headroom, coarse?.limits[i]?.headroomBounds))
-    expect(report.caveats.join()).not.toContain('have no bound')
+    expect(report.caveats.join()).not.toMatch(/have no bound|evenly spread/)
   },
 )
 

@@ -213,7 +213,7 @@ class Simulation {
     if (first) checkNeeds(this.#document.data, looked)
     if (first && this.#against) checkNeeds(this.#against.data, looked)
     this.#lanes = [this.#laneOf(this.#document, 'at once', startMs, this.#figures)]
-    if (this.#figures.accounts.shortestWindowMs < COARSE * resolutionOf(countsOf(batch))) {
+    if (this.#figures.accounts.shortestWindowMs < COARSE * resolutionOf(countsOf(batch)) && !this.#isBounded) {
       for (const spread of ['evenly', 'evenly by client'] as const) {
         this.#lanes.push(this.#laneOf(this.#document, spread, startMs))
       }
@@ -225,6 +225,13 @@ class Simulation {
       tried.accounts = played.lane.figures.accounts
       return played
     })
+  }
+
+  /** Whether the numbers of all policies have bounds, which several enforced ones lose where they decide on the same requests. */
+  get #isBounded(): boolean {
+    const { accounts, bounds } = this.#figures
+    const policies = [...accounts.byName.values()]
+    return bounds.size === policies.length && policies.filter(({ isReported }) => !isReported).length <= 1
   }
 
   #laneOf(

@@ -294,7 +294,7 @@ function caveatsOf({ lanes, resolutionMs, logs, keepsOverrides }: Played, figure
   }
   if (resolutionMs > 1 && unbounded.length < accounts.byName.size) {
     caveats.push(
-      `The log's times are to ${resolutionMs} ms: the timeline, the lists of clients and the effect of other limits come without bounds.`,
+      `The log's times are to ${resolutionMs} ms: the timeline, the lists of clients, limits beside others in a policy and the effect of other limits come without bounds.`,
     )
   }
   if (lanes.length > 1) {
