@@ -199,6 +199,11 @@ export class Policies implements PolicySource<any> {
     return this.#inForce.compiled.forIdentity(identity, request)
   }
 
+  /** @internal The policies in force as YAML, without clients: for the console. */
+  shown(): CompiledPolicies['shown'] {
+    return this.#inForce.compiled.shown
+  }
+
   /** @internal The policies, by tier, that may apply to a request that is known in part: for the console. */
   forKnown(known: never): unknown {
     return this.#inForce.compiled.forKnown(known)

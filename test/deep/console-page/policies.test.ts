@@ -1,6 +1,7 @@
 // Deep: needs a browser.
 import { readFileSync } from 'node:fs'
 import { createLimiter, memoryStore, slidingLog } from '@sluice/core'
+import { policies } from '@sluice/policies'
 import { expect, test } from 'vitest'
 import { consoleBrowser, settled } from './browser.js'
 import { servedStore } from './served.js'
@@ -48,4 +49,24 @@ test('a link of the Grafana dashboard opens the page, with the limits of the pol
     await expect.poll(() => page.locator('tr.marked td:first-child').allTextContents()).toEqual(['sms-more'])
     expect(complaints).toEqual([])
   }
+})
+
+test('a limit of a document links to its line, which is marked', async () => {
+  const limits = [{ limit: 5, window: '1h' }]
+  const document = await policies.from({ object: { version: 1, policies: { api: { limits }, login: { limits } } } })
+  open.push(() => document.close())
+  const { url, close } = await servedStore(memoryStore(), { policies: { policies: document, name: 'web' } })
+  open.push(close)
+  const { page, complaints } = await opened(`${url}/#/policies`, 'bob')
+  const yaml = page.locator('pre.yaml')
+  const link = page.getByRole('row', { name: /^login/ }).getByRole('link', { name: 'line 9' })
+  await link.waitFor()
+  expect(await yaml.isVisible()).toBe(false)
+  await link.focus()
+  await page.keyboard.press('Enter')
+  await expect.poll(() => yaml.locator('.marked').textContent()).toBe('      - limit: 5\n')
+  expect(await yaml.isVisible()).toBe(true)
+  expect(await yaml.locator('.marked:focus').count()).toBe(1)
+  expect((await yaml.textContent())?.split('\n')[6]).toBe('  login:')
+  expect(complaints).toEqual([])
 })

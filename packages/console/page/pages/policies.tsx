@@ -1,4 +1,5 @@
 import type { UsedRow } from '../../src/figures/answers.js'
+import type { ShownDocument } from '../../src/shown-document.js'
 import type { Limit, PoliciesAnswer, PolicyDocument, SavedOverride } from '../answers.js'
 import { useShell } from '../context.js'
 import { useFigures } from '../live/figures.js'
@@ -7,7 +8,8 @@ import { Failure, Notice, PageHead, Section, Text } from '../parts/basics.js'
 import { limitText, policyIn, share, whole } from '../parts/format.js'
 import { OverrideTable } from '../parts/overrides.js'
 import { More, Table } from '../parts/table.js'
-import type { Query } from '../router.js'
+import { Yaml } from '../parts/yaml.js'
+import { addressOf, type Query } from '../router.js'
 import { Bar } from './client.js'
 import { type LimitRow, WhatIf } from './what-if.js'
 
@@ -41,7 +43,7 @@ export function Policies({ query }: { query: Query }) {
         </Section>
       )}
       {inDocuments.map((each) => (
-        <Document key={each.document.limiter} {...{ ...each, query }} />
+        <Document key={`${each.document.limiter} ${each.document.version}`} {...{ ...each, query }} />
       ))}
       {latest && (
         <WhatIf rows={[...inCode, ...inDocuments.flatMap(({ limits }) => limits)]} processes={latest.processes} />
@@ -54,9 +56,9 @@ export function Policies({ query }: { query: Query }) {
 /** Limits of a limiter or a policy of a document, with the figures of each. Rows of a limiter have the names of its tiers. */
 function rowsOf(policy: string, limiter: string, limits: readonly Limit[], used: readonly UsedRow[]): LimitRow[] {
   const own = used.filter((row) => row.policy === policy || (policy === limiter && policyIn(row.policy) === limiter))
-  return limits.map((limit) => {
+  return limits.map((limit, place) => {
     const names = [limit.name, `${policy}-${limit.name}`, ...(limits.length === 1 ? [policy] : [])]
-    return { limiter, policy, limit, used: own.find((row) => names.includes(row.limit)) }
+    return { limiter, policy, limit, place, used: own.find((row) => names.includes(row.limit)) }
   })
 }
 
@@ -73,9 +75,10 @@ interface LimitTableProps {
   readonly name: string
   readonly limits: readonly LimitRow[]
   readonly query: Query
+  readonly lines?: ShownDocument['lines'] | undefined
 }
 
-function LimitTable({ name, limits, query }: LimitTableProps) {
+function LimitTable({ name, limits, query, lines }: LimitTableProps) {
   const numbered = limits.map((row, i) => ({ ...row, i }))
   const isUsed = limits.some(({ used }) => used)
   return (
@@ -96,9 +99,19 @@ function LimitTable({ name, limits, query }: LimitTableProps) {
           show: ({ used }) => used && <Used part={used.p90} />,
           sort: ({ used }) => used && partOf(used.p90),
         },
+        lines && {
+          title: 'As YAML',
+          isNumber: true,
+          show: ({ limiter, policy, place }) => <LineLink document={limiter} line={lines[policy]?.[place]} />,
+        },
       ]}
     />
   )
+}
+
+function LineLink({ document, line }: { document: string; line: number | undefined }) {
+  if (line === undefined) return null
+  return <a href={addressOf('policies', { document, line: String(line) })}>line {line}</a>
 }
 
 /** More than the whole limit is more than all of it. */
@@ -152,6 +165,7 @@ interface DocumentProps {
 function Document({ document, limits, query }: DocumentProps) {
   const { limiter, version, error } = document
   const { has } = useShell()
+  const { answer: shown } = useAsk<ShownDocument>(has('/api/document') ? '/api/document' : undefined, { limiter })
   return (
     <Section
       title={`Document of ${limiter}`}
@@ -166,7 +180,8 @@ function Document({ document, limits, query }: DocumentProps) {
           Its last good version decides: <Text>{error}</Text>
         </Notice>
       )}
-      <LimitTable name={`Limits of ${limiter}`} query={query} limits={limits} />
+      <LimitTable name={`Limits of ${limiter}`} lines={shown?.lines} {...{ query, limits }} />
+      {shown && <Yaml shown={shown} marked={query.document === limiter ? Number(query.line) : undefined} />}
       <p class="muted below">
         Limits are changed in the document: in its file, or by <code>sluice apply</code> for a saved one. The page of a
         client changes them for that client, and Changes takes a version back.

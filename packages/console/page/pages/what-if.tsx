@@ -12,6 +12,8 @@ export interface LimitRow {
   /** Its name, and that of a tier after a point. */
   readonly policy: string
   readonly limit: Limit
+  /** Its place among the limits of the policy, from 0. */
+  readonly place: number
   readonly used: UsedRow | undefined
   /** Of the limiter, where its limits do not say. */
   readonly kinds?: readonly string[]

@@ -82,7 +82,7 @@ export function Table<Row>({ name, columns: given, rows: loaded, empty, keyOf, i
             value={filter.text}
             onInput={(event) => filter.set(event.currentTarget.value)}
           />
-          <span role="status">{filter.text !== '' && `${whole(filter.shown)} of ${whole(rows.length)} rows`}</span>
+          <span aria-live="polite">{filter.text !== '' && `${whole(filter.shown)} of ${whole(rows.length)} rows`}</span>
         </p>
       )}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: whoever has no mouse scrolls it by keys */}

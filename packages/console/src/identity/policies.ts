@@ -1,5 +1,6 @@
 import type { IdentityByKind, Limit, PolicyOptions } from '@sluice/core'
 import type { PolicyOverrides } from '../overrides.js'
+import type { ShownDocument } from '../shown-document.js'
 import type { PolicyVersions } from '../versions.js'
 import type { GivenIdentity } from './given.js'
 
@@ -38,5 +39,7 @@ export interface PeekablePolicies {
     string,
     { readonly options: { readonly limits?: readonly Limit[]; readonly allow?: unknown; readonly deny?: unknown } }
   >
+  /** Absent in versions without it. */
+  shown?(): ShownDocument
   forIdentity(identity: IdentityByKind, request?: ShownRequest): Promise<readonly LimitsForIdentity[]>
 }

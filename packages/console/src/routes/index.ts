@@ -9,12 +9,14 @@ import { NAMES } from './names.js'
 import { OVERRIDES } from './overrides.js'
 import { REFUSALS } from './refusals.js'
 import type { Route } from './route.js'
+import { SHOWN_DOCUMENT } from './shown-document.js'
 import { TRAFFIC } from './traffic.js'
 import { VERSIONS } from './versions.js'
 
 /** Every route of the API, in the order of the OpenAPI document. */
 export const ROUTES: readonly Route[] = [
   ...ABOUT,
+  ...SHOWN_DOCUMENT,
   ...IDENTITIES,
   ...FIND,
   ...NAMES,

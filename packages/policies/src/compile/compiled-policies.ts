@@ -14,6 +14,7 @@ import {
   PathTree,
   propertyOf,
 } from '@sluice/core/internal'
+import { type ShownDocument, shownDocument } from '../document/shown-document.js'
 import { type Problem, shown } from '../problems/problem.js'
 import { Combinations } from './combinations.js'
 import { contextFor, type Explanation, type RequestToExplain } from './explain.js'
@@ -50,6 +51,7 @@ export class CompiledPolicies {
   readonly #checks: ChecksOfOverrides
   readonly #variants: ReadonlyMap<string, Variant>
   readonly #paths = new PathTree()
+  #shown: ShownDocument | undefined
   readonly #combinations: Combinations = new Combinations((variants) => together(variants, this.#combinations))
 
   constructor(policies: readonly CompiledPolicy[], overrides: number, checks: ChecksOfOverrides) {
@@ -64,6 +66,12 @@ export class CompiledPolicies {
     })
     this.#variants = new Map(policies.flatMap(variantsOf).map((each) => [nameOf(each), each]))
     this.byName = new Map([...this.#variants].map(([name, each]) => [name, this.#combinations.of([each])]))
+  }
+
+  /** The policies for people. */
+  get shown(): ShownDocument {
+    this.#shown ??= shownDocument(this.#policies)
+    return this.#shown
   }
 
   /** How each policy applies to a request, in the order of the document. */
