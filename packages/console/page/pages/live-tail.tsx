@@ -22,41 +22,35 @@ interface TailState {
 
 const NOTHING: TailState = { rows: [], newer: [], last: undefined, error: undefined }
 
-/** What is decided now, asked for each second while it is on and the page is seen. While it is held, newer rows wait, as many as have room. */
+/** What is decided now, asked for each second while it is on and the page is seen. While it is held, newer rows wait. */
 function useTail(filter: TrafficFilter, isOn: boolean, isHeld: boolean): TailState {
   const [state, setState] = useState(NOTHING)
   const next = useRef(0)
-  const after = useRef<number | undefined>(undefined)
+  const held = useRef(isHeld)
+  held.current = isHeld
   const of = JSON.stringify(filter)
-  useEffect(() => {
-    setState(NOTHING)
-    after.current = undefined
-  }, [of])
+  useEffect(() => setState(NOTHING), [of])
   useEffect(() => {
     if (isHeld) return
     setState((before) => ({ ...before, rows: joined(before.newer, before.rows), newer: [] }))
   }, [isHeld])
-  const isAsking = isOn && !(isHeld && state.newer.length >= MAX_ROWS)
   useEffect(() => {
-    if (!isAsking) return
+    if (!isOn) return
+    let after: number | undefined
     const ending = new AbortController()
     async function look() {
       if (document.hidden) return
       try {
-        const since = after.current
-        const answer = await ask<TailAnswer>(
-          '/api/tail',
-          { ...JSON.parse(of), ...(since && { after: since }) },
-          ending.signal,
-        )
-        after.current = answer.after
+        const answer = await ask<TailAnswer>('/api/tail', { ...JSON.parse(of), ...(after && { after }) }, ending.signal)
+        const isFirst = after === undefined
+        after = answer.after
         // The first answer has seconds before the filter was open.
         const rows = answer.rows.map((row) => ({ ...row, key: next.current++ }))
         setState((before) => ({
-          ...(isHeld
+          ...(held.current
             ? { rows: before.rows, newer: joined(rows, before.newer) }
             : { rows: joined(rows, before.rows), newer: [] }),
-          last: since === undefined && rows.length === 0 ? before.last : answer,
+          last: isFirst && rows.length === 0 ? before.last : answer,
           error: undefined,
         }))
       } catch (error) {
@@ -69,7 +63,7 @@ function useTail(filter: TrafficFilter, isOn: boolean, isHeld: boolean): TailSta
       clearInterval(timer)
       ending.abort()
     }
-  }, [of, isAsking, isHeld])
+  }, [of, isOn])
   return state
 }
 
@@ -104,7 +98,7 @@ export function LiveTail({ filter }: { filter: TrafficFilter }) {
           <p class="muted tail-state">
             {isPaused ? 'Paused. ' : isScrolled ? 'Held while you read; scroll up to go on. ' : 'Some seconds behind. '}
             {(isPaused || isScrolled) &&
-              `${newer.length >= MAX_ROWS ? 'More than ' : ''}${counted(newer.length, 'newer decision')}. `}
+              `${newer.length >= MAX_ROWS ? 'At least ' : ''}${counted(newer.length, 'newer decision')}. `}
             {last && last.share < 1
               ? `Shows ${share(last.share)} of the decisions that fit: at most 50 a second of each process.`
               : 'Shows every decision that fits.'}
