@@ -43,6 +43,11 @@ test.each([
   )
 })
 
+test('a W3C log without paths lacks them, too', async () => {
+  const log = '#Fields: date time c-ip cs-method sc-status\n2026-03-01 00:00:01 192.0.2.7 GET 200\n'
+  expect(await failed(policyOf(LIMIT, { match: { paths: ['/'] } }), [], log)).toContain('needs the path')
+})
+
 test('keys of the application come from fields of the log', async () => {
   const log = ['ann', 'ann', 'bob', 'ann']
     .map((id, i) =>

@@ -94,7 +94,7 @@ class W3cLines implements LineReader {
     const query = this.#value(values, 'cs-uri-query')
     const stem = this.#value(values, 'cs-uri-stem')
     record.target =
-      stem === undefined ? (this.#value(values, 'cs-uri') ?? '/') : `${stem}${query === undefined ? '' : `?${query}`}`
+      stem === undefined ? this.#value(values, 'cs-uri') : `${stem}${query === undefined ? '' : `?${query}`}`
     return record
   }
 
