@@ -74,6 +74,7 @@ const BODIES: Readonly<Record<string, object>> = {
   '/api/override/plan': OVERRIDE,
   '/api/override': OVERRIDE,
   '/api/override/remove': { policy: 'api', identity: IP },
+  '/api/document': {},
   '/api/versions': {},
   '/api/rollback/plan': { version: 1 },
   '/api/rollback': { version: 1, expected: 2 },
