@@ -143,6 +143,47 @@ describe.each(Object.entries(VERSIONS))('%s', (_, load) => {
     expect(arrived).toEqual(['/slow', '/next'])
   })
 
+  test.each(['Client', 'Pool', 'Agent'] as const)(
+    'a %s keeps every path within the limit of its origin',
+    async (kind) => {
+      const paths: string[] = []
+      const server = createServer((request, response) => {
+        paths.push(String(request.url))
+        response.end('ok')
+      })
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+      open.push(() => void server.close())
+      const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+      const undici = (await load()) as Undici
+      const inner = kind === 'Agent' ? new undici.Agent() : new undici[kind](origin)
+      open.push(() => inner.destroy())
+      const seen: string[] = []
+      const key = ({ url }: { url: URL }) => {
+        seen.push(url.href)
+        return url.origin
+      }
+      const dispatcher = inner.compose(
+        limited({ key, limits: [fixedWindow({ limit: 5, window: '1h' })], maxWait: '1s' }),
+      )
+      const send = async (path: string) => {
+        const { statusCode, body } = await dispatcher.request({
+          path,
+          method: 'GET',
+          ...(kind === 'Agent' && { origin: new URL(origin) }),
+        } as { path: string; method: 'GET' })
+        await body.text()
+        return statusCode
+      }
+      const given = ['/a?b=c', '//', '//evil.test/x', '/\\\\evil.test', 'http://evil.test/x']
+      for (const path of given) expect(await send(path)).toBe(200)
+      expect(paths).toEqual(given)
+      const counted = kind === 'Agent' ? origin : 'http://undici.invalid'
+      expect(seen.map((href) => href.slice(0, counted.length + 1))).toEqual(given.map(() => `${counted}/`))
+      expect(seen[0]).toBe(`${counted}/a?b=c`)
+      await expect(send('//evil.test/y')).rejects.toMatchObject({ code: 'WAIT_EXCEEDED' })
+    },
+  )
+
   test('a request that retries waits for its turn each time', async () => {
     const service = await serviceOf({ dialect: 'github', limit: 1, windowMs: 1000 })
     const undici = (await load()) as Undici

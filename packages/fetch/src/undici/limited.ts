@@ -6,6 +6,9 @@ import type { Dispatch, DispatchHeaders, DispatchOptions, Handler } from './disp
 import { handlerFor, isOfController } from './handlers.js'
 import { WaitingController } from './waiting-controller.js'
 
+/** The origin of requests that name none, as those of a `Client` or a `Pool`, of which an interceptor learns nothing. */
+const UNNAMED_ORIGIN = 'http://undici.invalid'
+
 /** An interceptor of undici 6, 7 and 8, for `compose`. */
 export type LimitedInterceptor = <Method extends (options: never, handler: never) => boolean>(
   dispatch: Method,
@@ -13,6 +16,8 @@ export type LimitedInterceptor = <Method extends (options: never, handler: never
 
 /**
  * An interceptor for dispatchers of undici, whose requests wait for their turn, so that the service refuses none.
+ *
+ * Requests of a `Client` or a `Pool` that name no origin count as those of `http://undici.invalid`. Make one interceptor for each.
  *
  * It waits and learns as `limitedFetch` does. A refused response is passed on: compose undici's `interceptors.retry()` after it to
  * send requests again. For the `fetch` that Node has built in, use `limitedFetch`: it rejects dispatchers of some versions of undici.
@@ -89,10 +94,10 @@ function understood(error: Error): Error {
   return new SluiceError('INVALID_POLICY', message, { cause: error })
 }
 
-function requestOf({ origin = '', path, method, headers, body }: DispatchOptions): OutboundRequest {
+function requestOf({ origin, path, method, headers, body }: DispatchOptions): OutboundRequest {
   let read: Headers | undefined
   return {
-    url: new URL(path, origin),
+    url: urlOf(origin, path),
     method: method.toUpperCase(),
     get body() {
       return textOf(body)
@@ -103,6 +108,12 @@ function requestOf({ origin = '', path, method, headers, body }: DispatchOptions
       return read
     },
   }
+}
+
+/** A path stays a path of its origin: it may begin with two slashes, or be a whole URL where the origin is a proxy. */
+function urlOf(origin: DispatchOptions['origin'], path: string): URL {
+  const url = new URL(origin || UNNAMED_ORIGIN)
+  return new URL(`${url.origin}${path.startsWith('/') ? '' : '/'}${path}`)
 }
 
 function headersOf(given: DispatchHeaders): Headers {
