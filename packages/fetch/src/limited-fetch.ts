@@ -1,8 +1,9 @@
 import { SluiceError } from '@sluice/core'
 import { invalidPolicy, knownOptions, optionalFunction, wholeNumber } from '@sluice/core/internal'
-import type { LimitedFetchOptions, OutboundRequest, ResponseKind } from './options.js'
+import type { LimitedFetchOptions, ResponseKind } from './options.js'
 import type { Quota } from './quota/quota-types.js'
 import { readQuota } from './quota/read-quota.js'
+import { isRequest, sentRequest, withSignal } from './sent-request.js'
 import { type MeteredTurn, turnsOf } from './turns/turns-of.js'
 import { metered } from './usage/metered-response.js'
 import { textOf } from './usage/text-of.js'
@@ -58,14 +59,15 @@ export function limitedFetch(
   }
 
   return async function limited(input, init) {
-    const request = requestOf(input, init, turns.readsBodies ? await bodyOf(input, init) : undefined)
-    const signal = anyOf(signalOfAll, init?.signal ?? (input instanceof Request ? input.signal : undefined))
-    const mayRepeat =
-      (methods.includes(request.method) || request.headers.has('idempotency-key')) && isReplayable(input, init)
-    const next = turns.of(request, signal)
+    const { url, method, headers, signal: own, body } = sentRequest(input, init)
+    const signal = anyOf(signalOfAll, own)
+    const mayRepeat = (methods.includes(method) || headers.has('idempotency-key')) && isReplayable(body)
+    const text = turns.readsBodies ? await textIn(input, init) : undefined
+    const next = turns.of({ url, method, headers, body: text }, signal)
+    const sent = signalOfAll && signal ? withSignal(init, signal) : init
     let turn = await next()
     for (let attempt = 0; ; attempt++) {
-      const { response, isRefused } = await send(turn, input, signal ? { ...init, signal } : init)
+      const { response, isRefused } = await send(turn, input, sent)
       if (!isRefused || attempt >= attempts || !mayRepeat) return response
       try {
         turn = await next()
@@ -78,32 +80,18 @@ export function limitedFetch(
   }
 }
 
-function requestOf(
-  input: string | URL | Request,
-  init: RequestInit | undefined,
-  body: string | undefined,
-): OutboundRequest {
-  const isRequest = input instanceof Request
-  return {
-    url: new URL(isRequest ? input.url : input),
-    method: (init?.method ?? (isRequest ? input.method : 'GET')).toUpperCase(),
-    headers: new Headers(init?.headers ?? (isRequest ? input.headers : undefined)),
-    body,
-  }
-}
-
 /** The body of a request as text; undefined for forms and streams. */
-async function bodyOf(input: string | URL | Request, init: RequestInit | undefined): Promise<string | undefined> {
-  if (init?.body || !(input instanceof Request)) return textOf(init?.body)
+async function textIn(input: string | URL | Request, init: RequestInit | undefined): Promise<string | undefined> {
+  const source = init?.body ? init : input
+  if (!isRequest(source)) return textOf(init?.body)
   // Fetch itself says that it was used.
-  return input.body && !input.bodyUsed ? input.clone().text() : undefined
+  return source.body && !source.bodyUsed ? source.clone().text() : undefined
 }
 
 /** A stream is gone once it was sent. */
-function isReplayable(input: string | URL | Request, init: RequestInit | undefined): boolean {
-  const { body } = init ?? {}
-  if (body === undefined || body === null) return !(input instanceof Request && input.body)
+function isReplayable(body: unknown): boolean {
   return (
+    body === undefined ||
     typeof body === 'string' ||
     body instanceof URLSearchParams ||
     body instanceof FormData ||
@@ -113,6 +101,6 @@ function isReplayable(input: string | URL | Request, init: RequestInit | undefin
   )
 }
 
-function anyOf(one: AbortSignal | undefined, other: AbortSignal | null | undefined): AbortSignal | undefined {
-  return one && other ? AbortSignal.any([one, other]) : (one ?? other ?? undefined)
+function anyOf(one: AbortSignal | undefined, other: AbortSignal | undefined): AbortSignal | undefined {
+  return one && other ? AbortSignal.any([one, other]) : (one ?? other)
 }
