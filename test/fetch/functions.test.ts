@@ -1,10 +1,14 @@
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { perSecond, redisStore } from '@sluice/core'
 import { type LimitedFetchOptions, limitedFetch } from '@sluice/fetch'
 import { describe, expect, test } from 'vitest'
+import { closedAfterEach } from '../support/closed-after-each.js'
 import { failuresDuring, warningsDuring } from '../support/process-events.js'
 import { redisForTests } from '../support/redis-for-tests.js'
 
 const { client } = await redisForTests()
+const open = closedAfterEach()
 const times = <T>(count: number, make: () => Promise<T>) => Promise.all(Array.from({ length: count }, make))
 
 describe('an onWait', () => {
@@ -51,6 +55,32 @@ describe('an onWait', () => {
     const waits = api('http://waits.test/')
     await Promise.all([aborted, waits])
     expect(told).toEqual([])
+  })
+})
+
+describe('a kindOf', () => {
+  /** A service that refuses its first request by a page, as a proxy before it does. */
+  async function refusing(): Promise<string> {
+    let requests = 0
+    const server = createServer((_request, response) => {
+      if (++requests > 1) return void response.end('ok')
+      response.writeHead(429, { 'content-type': 'text/html', 'retry-after-ms': '50' })
+      response.end('<html>slow down</html>'.repeat(10_000))
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    open.push(() => {
+      server.closeAllConnections()
+      server.close()
+    })
+    return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`
+  }
+
+  test('that clones a response and does not read it holds up no retry', async () => {
+    const api = limitedFetch(fetch, {
+      retry: { attempts: 1 },
+      kindOf: (response) => (response.clone().status === 429 ? 'refused' : undefined),
+    })
+    expect(await (await api(await refusing())).text()).toBe('ok')
   })
 })
 

@@ -1,5 +1,6 @@
 import { SluiceError } from '@sluice/core'
 import { invalidPolicy, knownOptions, optionalFunction, wholeNumber } from '@sluice/core/internal'
+import { cancelBody } from './bodies.js'
 import type { LimitedFetchOptions, ResponseKind } from './options.js'
 import type { Quota } from './quota/quota-types.js'
 import { readQuota } from './quota/read-quota.js'
@@ -73,9 +74,10 @@ export function limitedFetch(
         turn = await next()
       } catch (error) {
         if (error instanceof SluiceError && NO_TURN.includes(error.code)) return response
+        cancelBody(response.body)
         throw error
       }
-      await response.body?.cancel()
+      cancelBody(response.body)
     }
   }
 }
