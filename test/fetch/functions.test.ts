@@ -82,6 +82,24 @@ describe('a kindOf', () => {
     })
     expect(await (await api(await refusing())).text()).toBe('ok')
   })
+
+  test.each<[string, () => never | Promise<never>]>([
+    [
+      'throws',
+      () => {
+        throw new Error('of kindOf')
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('of kindOf'))],
+  ])('that %s is warned of once; status and headers then tell the kind', async (_, kindOf) => {
+    const url = await refusing()
+    const api = limitedFetch(fetch, { name: 'partner', retry: { attempts: 1 }, kindOf })
+    const warnings = await warningsDuring(async () => {
+      const response = await api(url)
+      expect([response.status, await response.text()]).toEqual([200, 'ok'])
+    })
+    expect(warnings.map(({ message }) => message)).toEqual(['policy "partner": kindOf: of kindOf'])
+  })
 })
 
 test.each<[keyof LimitedFetchOptions, unknown, string]>([

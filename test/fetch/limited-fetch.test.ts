@@ -193,23 +193,16 @@ test('a response reaches its caller while the store is away, and this process wa
   expect(calls).toBe(1)
 })
 
-test('errors of the caller lose no place: of fetch, and of kindOf', async () => {
+test('a request that fails loses no place', async () => {
   let calls = 0
   const api = limitedFetch(
     async () => {
       if (++calls === 1) throw new TypeError('fetch failed')
       return new Response()
     },
-    {
-      limits: [perSecond(10)],
-      kindOf: () => {
-        if (calls === 2) throw new Error('of kindOf')
-        return undefined
-      },
-    },
+    { limits: [perSecond(10)] },
   )
   await expect(api('http://service.test/')).rejects.toThrow('fetch failed')
-  await expect(api('http://service.test/')).rejects.toThrow('of kindOf')
   expect((await api('http://service.test/')).status).toBe(200)
 })
 

@@ -8,6 +8,7 @@ import { isRequest, sentRequest, withSignal } from './sent-request.js'
 import { type MeteredTurn, turnsOf } from './turns/turns-of.js'
 import { metered } from './usage/metered-response.js'
 import { textOf } from './usage/text-of.js'
+import { warnOnce } from './warn-once.js'
 
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS']
 const NO_TURN = ['WAIT_EXCEEDED', 'CIRCUIT_OPEN']
@@ -38,10 +39,26 @@ export function limitedFetch(
     knownOptions(`${where}: retry`, retry, ['attempts', 'methods'])
     wholeNumber(`${where}: retry`, 'attempts', retry.attempts, 1, 100)
   }
+  const warn = warnOnce(where, 'kindOf')
   const { attempts = 0, methods = SAFE_METHODS } = retry ?? {}
 
+  /** Undefined where status and headers tell the kind. A `kindOf` that fails loses no response. */
+  async function kindIn(
+    response: Response,
+    quota: Quota,
+    signal: AbortSignal | undefined,
+  ): Promise<ResponseKind | undefined> {
+    try {
+      return await kindOf?.(response, quota)
+    } catch (error) {
+      // The body of an aborted request cannot be read.
+      if (!signal?.aborted) warn(error)
+      return undefined
+    }
+  }
+
   /** Sends a request that has its turn. */
-  async function send(turn: MeteredTurn, ...[input, init]: Parameters<typeof fetch>) {
+  async function send(turn: MeteredTurn, signal: AbortSignal | undefined, ...[input, init]: Parameters<typeof fetch>) {
     let quota: Quota | undefined
     let kind: ResponseKind = 'accepted'
     let status: number | undefined
@@ -50,7 +67,7 @@ export function limitedFetch(
       status = response.status
       quota = readQuota(response)
       kind = quota.isRefusal ? 'refused' : 'accepted'
-      kind = (await kindOf?.(response, quota)) ?? kind
+      kind = (await kindIn(response, quota, signal)) ?? kind
       return { response: metered(response, turn.meter(response)), isRefused: kind === 'refused' }
     } finally {
       turn.ended(status)
@@ -68,7 +85,7 @@ export function limitedFetch(
     const sent = signalOfAll && signal ? withSignal(init, signal) : init
     let turn = await next()
     for (let attempt = 0; ; attempt++) {
-      const { response, isRefused } = await send(turn, input, sent)
+      const { response, isRefused } = await send(turn, signal, input, sent)
       if (!isRefused || attempt >= attempts || !mayRepeat) return response
       try {
         turn = await next()

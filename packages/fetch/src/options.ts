@@ -105,7 +105,11 @@ export interface OutboundOptions {
 
 /** The options of `limitedFetch`. */
 export interface LimitedFetchOptions extends OutboundOptions {
-  /** Reads responses that status and headers do not tell apart. For undefined, these do. Clone the response to read its body. */
+  /**
+   * Reads responses that status and headers do not tell apart. For undefined, these do. Clone the response to read its body.
+   *
+   * If it throws or rejects, these do, too, with a warning (`SLUICE_LISTENER_FAILED`).
+   */
   readonly kindOf?: (response: Response, quota: Quota) => ResponseKind | undefined | Promise<ResponseKind | undefined>
   /** Ends all waits and requests, as that of each request does. */
   readonly signal?: AbortSignal
