@@ -124,6 +124,7 @@ test('got: no request is refused, and each attempt has a turn of its own', async
     hooks: {
       beforeRequest: [
         async ({ url, method, context, signal }) => {
+          turnOf(context)?.failed()
           context.turn = await turns.take({ url: new URL(url as URL), method }, signal)
         },
       ],
