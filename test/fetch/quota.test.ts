@@ -308,3 +308,35 @@ test('numbers are whole, bounded and never negative, whatever the headers say', 
     { numRuns: byEffort({ usual: 500, full: 20_000 }) },
   )
 })
+
+test.each<[string, unknown]>([
+  ['with names and values in turns', ['Retry-After', '60', 'X-RateLimit-Remaining', '0']],
+  [
+    'in pairs',
+    [
+      ['Retry-After', '60'],
+      ['x-ratelimit-remaining', '0'],
+    ],
+  ],
+  ['of a Map', new Map([['Retry-After', '60']])],
+])('raw headers %s are read', (_, headers) => {
+  expect(readQuota({ status: 429, headers: headers as never }).retryAfterMs).toBe(60_000)
+})
+
+test('nothing in the place of headers makes it throw', () => {
+  const bare = Object.create(null)
+  const cyclic: unknown[] = []
+  cyclic.push(cyclic)
+  const throwing = {
+    forEach() {
+      throw new Error('of the headers')
+    },
+  }
+  const others = [null, undefined, ['a'], { a: bare }, new Map([[1, 2]]), { a: Symbol('a') }, cyclic, throwing, 'a', 1]
+  const anything = fc.anything({ withNullPrototype: true, withMap: true, withSet: true, withTypedArray: true })
+  fc.assert(
+    fc.property(fc.oneof(fc.constantFrom(...others), anything), (headers) => {
+      expect(readQuota({ status: 200, headers: headers as never }).isRefusal).toBe(false)
+    }),
+  )
+})

@@ -1,6 +1,8 @@
 import { SluiceError } from '@sluice/core'
+import { onBodyError } from '../bodies.js'
 import { type MeteredOutboundTurn, meteredTurns } from '../create-turns.js'
 import type { OutboundOptions, OutboundRequest } from '../options.js'
+import { rawPairs } from '../quota/headers.js'
 import { textOf } from '../usage/text-of.js'
 import type { Dispatch, DispatchHeaders, DispatchOptions, Handler } from './dispatcher.js'
 import { handlerFor, isOfController } from './handlers.js'
@@ -52,7 +54,7 @@ async function send(
   controller: WaitingController,
   turns: ReturnType<typeof meteredTurns>,
 ): Promise<void> {
-  const endWatch = watch(request.body, controller)
+  const ignoreBody = onBodyError(request.body, (error) => controller.abort(error))
   let turn: MeteredOutboundTurn | undefined
   try {
     turn = await turns.take(requestOf(request), controller.signal)
@@ -62,23 +64,8 @@ async function send(
     turn?.failed()
     fail(handler, controller, understood(error as Error))
   } finally {
-    endWatch()
+    ignoreBody()
   }
-}
-
-/** Aborts the wait of a request whose body fails: undici listens to streams once it sends them. Returns a function that ends it. */
-function watch(body: unknown, controller: WaitingController): () => void {
-  if (!isEmitter(body)) return () => {}
-  const abort = (error: Error) => controller.abort(error)
-  body.on('error', abort)
-  return () => body.off('error', abort)
-}
-
-type Emitter = Record<'on' | 'off', (event: 'error', listener: (error: Error) => void) => void>
-
-function isEmitter(body: unknown): body is Emitter {
-  const { on, off } = (body ?? {}) as Partial<Emitter>
-  return typeof on === 'function' && typeof off === 'function'
 }
 
 function fail(handler: Handler, controller: WaitingController, error: Error): void {
@@ -123,10 +110,8 @@ function headersOf(given: DispatchHeaders): Headers {
       if (one !== undefined && one !== null) headers.append(String(name), String(one))
     }
   }
-  if (Array.isArray(given) && !given.every(Array.isArray)) {
-    for (let i = 0; i + 1 < given.length; i += 2) add(given[i], given[i + 1])
-  } else if (given) {
-    const entries = Symbol.iterator in given ? given : Object.entries(given)
+  if (given) {
+    const entries = Array.isArray(given) ? rawPairs(given) : Symbol.iterator in given ? given : Object.entries(given)
     for (const [name, value] of entries as Iterable<[unknown, unknown]>) add(name, value)
   }
   return headers
