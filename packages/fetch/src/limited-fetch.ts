@@ -1,14 +1,10 @@
 import { SluiceError } from '@sluice/core'
-import { invalidPolicy, knownOptions, optionalFunction, wholeNumber } from '@sluice/core/internal'
-import { cancelBody } from './bodies.js'
-import type { LimitedFetchOptions, ResponseKind } from './options.js'
-import type { Quota } from './quota/quota-types.js'
-import { readQuota } from './quota/read-quota.js'
-import { isRequest, sentRequest, withSignal } from './sent-request.js'
-import { type MeteredTurn, turnsOf } from './turns/turns-of.js'
-import { metered } from './usage/metered-response.js'
-import { textOf } from './usage/text-of.js'
-import { warnOnce } from './warn-once.js'
+import { invalidPolicy, knownOptions, wholeNumber } from '@sluice/core/internal'
+import { cancelBody, failureOf } from './bodies.js'
+import type { LimitedFetchOptions, RetryOptions } from './options.js'
+import { Sender } from './sender.js'
+import { isReplayable, sentRequest, textIn, withSignal } from './sent-request.js'
+import { turnsOf } from './turns/turns-of.js'
 
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS']
 const NO_TURN = ['WAIT_EXCEEDED', 'CIRCUIT_OPEN']
@@ -27,65 +23,31 @@ export function limitedFetch(
   fetch: typeof globalThis.fetch,
   options: LimitedFetchOptions = {},
 ): typeof globalThis.fetch {
+  if (typeof fetch !== 'function') invalidPolicy('limitedFetch', 'fetch', 'a function, as that of Node', fetch)
+  const turns = turnsOf(options, ['kindOf', 'signal', 'retry'])
   const { name = 'fetch', retry, kindOf, signal: signalOfAll } = options
   const where = `policy "${name}"`
-  if (typeof fetch !== 'function') invalidPolicy(where, 'fetch', 'a function, as that of Node', fetch)
-  const turns = turnsOf(options, ['kindOf', 'signal', 'retry'])
-  optionalFunction(where, 'kindOf', kindOf)
   if (signalOfAll !== undefined && !(signalOfAll instanceof AbortSignal)) {
     invalidPolicy(where, 'signal', 'an AbortSignal', signalOfAll)
   }
-  if (retry !== undefined) {
-    knownOptions(`${where}: retry`, retry, ['attempts', 'methods'])
-    wholeNumber(`${where}: retry`, 'attempts', retry.attempts, 1, 100)
-  }
-  const warn = warnOnce(where, 'kindOf')
-  const { attempts = 0, methods = SAFE_METHODS } = retry ?? {}
-
-  /** Undefined where status and headers tell the kind. A `kindOf` that fails loses no response. */
-  async function kindIn(
-    response: Response,
-    quota: Quota,
-    signal: AbortSignal | undefined,
-  ): Promise<ResponseKind | undefined> {
-    try {
-      return await kindOf?.(response, quota)
-    } catch (error) {
-      // The body of an aborted request cannot be read.
-      if (!signal?.aborted) warn(error)
-      return undefined
-    }
-  }
-
-  /** Sends a request that has its turn. */
-  async function send(turn: MeteredTurn, signal: AbortSignal | undefined, ...[input, init]: Parameters<typeof fetch>) {
-    let quota: Quota | undefined
-    let kind: ResponseKind = 'accepted'
-    let status: number | undefined
-    try {
-      const response = await fetch(input, init)
-      status = response.status
-      quota = readQuota(response)
-      kind = quota.isRefusal ? 'refused' : 'accepted'
-      kind = (await kindIn(response, quota, signal)) ?? kind
-      return { response: metered(response, turn.meter(response)), isRefused: kind === 'refused' }
-    } finally {
-      turn.ended(status)
-      const holds = quota?.isRefusal && kind !== 'refused' ? { ...quota, holdMs: 0 } : quota
-      await turn.answered(holds, kind === 'refused')
-    }
-  }
+  const sender = new Sender(where, fetch, kindOf)
+  const { attempts, methods } = retriesOf(where, retry)
 
   return async function limited(input, init) {
+    const text = turns.readsBodies ? await textIn(input, init) : undefined
     const { url, method, headers, signal: own, body } = sentRequest(input, init)
     const signal = anyOf(signalOfAll, own)
     const mayRepeat = (methods.includes(method) || headers.has('idempotency-key')) && isReplayable(body)
-    const text = turns.readsBodies ? await textIn(input, init) : undefined
-    const next = turns.of({ url, method, headers, body: text }, signal)
+    const failure = failureOf(body)
+    const next = turns.of({ url, method, headers, body: text }, anyOf(signal, failure?.signal))
     const sent = signalOfAll && signal ? withSignal(init, signal) : init
-    let turn = await next()
+    const left = (error: unknown) => {
+      if (signal?.aborted) cancelBody(body)
+      throw error
+    }
+    let turn = await next().catch(left).finally(failure?.ignore)
     for (let attempt = 0; ; attempt++) {
-      const { response, isRefused } = await send(turn, signal, input, sent)
+      const { response, isRefused } = await sender.send(turn, signal, input, sent)
       if (!isRefused || attempt >= attempts || !mayRepeat) return response
       try {
         turn = await next()
@@ -99,25 +61,17 @@ export function limitedFetch(
   }
 }
 
-/** The body of a request as text; undefined for forms and streams. */
-async function textIn(input: string | URL | Request, init: RequestInit | undefined): Promise<string | undefined> {
-  const source = init?.body ? init : input
-  if (!isRequest(source)) return textOf(init?.body)
-  // Fetch itself says that it was used.
-  return source.body && !source.bodyUsed ? source.clone().text() : undefined
-}
-
-/** A stream is gone once it was sent. */
-function isReplayable(body: unknown): boolean {
-  return (
-    body === undefined ||
-    typeof body === 'string' ||
-    body instanceof URLSearchParams ||
-    body instanceof FormData ||
-    body instanceof Blob ||
-    body instanceof ArrayBuffer ||
-    ArrayBuffer.isView(body)
-  )
+/** The methods are in upper case, as those of requests. @throws SluiceError `INVALID_POLICY` */
+function retriesOf(where: string, retry: RetryOptions | undefined): Required<RetryOptions> {
+  if (retry === undefined) return { attempts: 0, methods: [] }
+  const whereRetry = `${where}: retry`
+  knownOptions(whereRetry, retry, ['attempts', 'methods'])
+  const { attempts, methods = SAFE_METHODS } = retry
+  wholeNumber(whereRetry, 'attempts', attempts, 1, 100)
+  if (!Array.isArray(methods) || !methods.every((method) => typeof method === 'string')) {
+    invalidPolicy(whereRetry, 'methods', 'an array of methods, such as ["GET", "POST"]', methods)
+  }
+  return { attempts, methods: methods.map((method: string) => method.toUpperCase()) }
 }
 
 function anyOf(one: AbortSignal | undefined, other: AbortSignal | undefined): AbortSignal | undefined {

@@ -1,5 +1,8 @@
+import type { MaybePromise } from '@sluice/core/internal'
+import { textOf, textOfRequest } from './usage/text-of.js'
+
 /** A Request of any implementation, such as that of the package `undici`. */
-export function isRequest(value: unknown): value is Request {
+function isRequest(value: unknown): value is Request {
   const { url, clone } = (value ?? {}) as Partial<Request>
   return typeof url === 'string' && typeof clone === 'function'
 }
@@ -33,4 +36,23 @@ export function withSignal(init: RequestInit | undefined, signal: AbortSignal): 
   const fields: Record<string, unknown> = {}
   for (const name in init) fields[name] = init[name as keyof RequestInit]
   return { ...fields, signal }
+}
+
+/** The body of a request as text; undefined for forms and streams. */
+export function textIn(input: string | URL | Request, init: RequestInit | undefined): MaybePromise<string | undefined> {
+  const source = init?.body ? init : input
+  return isRequest(source) ? textOfRequest(source) : textOf(init?.body)
+}
+
+/** A stream is gone once it was sent. */
+export function isReplayable(body: unknown): boolean {
+  return (
+    body === undefined ||
+    typeof body === 'string' ||
+    body instanceof URLSearchParams ||
+    body instanceof FormData ||
+    body instanceof Blob ||
+    body instanceof ArrayBuffer ||
+    ArrayBuffer.isView(body)
+  )
 }
