@@ -1,5 +1,5 @@
-import { concurrency, memoryStore, perSecond } from '@sluice/core'
-import { limitedFetch } from '@sluice/fetch'
+import { concurrency, memoryStore, perSecond, slidingWindow } from '@sluice/core'
+import { createTurns, limitedFetch } from '@sluice/fetch'
 import { afterEach, expect, test } from 'vitest'
 import { type Service, type ServiceOptions, startService } from './service.js'
 
@@ -206,11 +206,42 @@ test('a request that fails loses no place', async () => {
   expect((await api('http://service.test/')).status).toBe(200)
 })
 
-test.each([
+test.each<[unknown, string]>([
   [{ maxwait: '1s' }, 'maxwait'],
   [{ pace: 'evenly' }, 'pace: expected "even" or "burst"'],
   [{ retry: { attempts: 0 } }, 'retry: attempts'],
   [{ maxWait: 'soon' }, 'maxWait'],
+  [{ retry: { attempts: 1, methods: 'POST' } }, 'retry: methods: expected an array of methods'],
+  [{ retry: { attempts: 1, methods: null } }, 'retry: methods: expected an array of methods'],
+  [{ retry: null }, 'retry: options: expected an object'],
+  [null, 'options: expected an object, got null'],
+  [{ cost: 5 }, 'cost: expected none without limits, got 5: add limits, or leave out cost'],
+  [{ limits: [perSecond(1)], cost: null }, 'cost: expected a function, got null'],
+  [{ limits: perSecond(1) }, 'limits: expected an array of limits, such as [perSecond(10)], got an object'],
+  [{ limits: [null] }, 'limits[0]: expected a limit made by a constructor'],
+  ...['sent', 'slowed', 'slowing', 'paced-us'].map(
+    (unit) =>
+      [
+        { limits: [slidingWindow({ unit, limit: 10, window: '1m' })] },
+        `limits: unit: expected none of paced-us, slowed, sent, slowing, which are counted beside your limits, got "${unit}"`,
+      ] as [unknown, string],
+  ),
 ])('options that are wrong are rejected: %o', (options, message) => {
   expect(() => limitedFetch(fetch, options as never)).toThrow(message)
+})
+
+test('units that the client counts itself are no cost', async () => {
+  const api = limitedFetch(async () => new Response(), { limits: [perSecond(10)], cost: () => ({ sent: 5 }) })
+  await expect(api('http://service.test/')).rejects.toMatchObject({ code: 'INVALID_COST' })
+  const turn = await createTurns({ limits: [perSecond(10)] }).take({ url: new URL('http://service.test/') })
+  await expect(turn.settle({ slowed: 5 })).rejects.toMatchObject({ code: 'INVALID_COST' })
+})
+
+test('methods that are sent again may be in any case', async () => {
+  const statuses = [429, 200]
+  const api = limitedFetch(
+    async () => new Response(null, { status: statuses.shift() ?? 500, headers: { 'retry-after-ms': '20' } }),
+    { retry: { attempts: 1, methods: ['post'] } },
+  )
+  expect((await api('http://service.test/', { method: 'POST', body: 'text' })).status).toBe(200)
 })

@@ -38,7 +38,7 @@ export interface RetryOptions {
   /** How often a refused request is sent again: 1 to 100. */
   readonly attempts: number
   /**
-   * The methods that are sent again.
+   * The methods that are sent again, in upper or lower case.
    *
    * A request of any method with the header `Idempotency-Key` is sent again, too. Bodies that are streams are not.
    * @default ['GET', 'HEAD', 'OPTIONS']

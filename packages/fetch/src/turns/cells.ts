@@ -18,6 +18,8 @@ export const PACED = 'paced-us'
 export const SLOWED = 'slowed'
 export const SENT = 'sent'
 export const SLOWING = 'slowing'
+/** Units that are counted beside those of the user. */
+export const OWN_UNITS: readonly string[] = [PACED, SLOWED, SENT, SLOWING]
 
 const UNITS_PER_HALVING = 1000
 const MAX_SENT = 1_000_000

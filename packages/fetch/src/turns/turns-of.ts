@@ -1,10 +1,11 @@
-import type { Units } from '@sluice/core'
+import { type Limit, SluiceError, type Units } from '@sluice/core'
 import { checkPriority, durationMs, invalidPolicy, knownOptions, optionalFunction } from '@sluice/core/internal'
 import { circuitsOf } from '../circuit/circuits.js'
 import type { OutboundOptions, OutboundRequest, WaitProgress } from '../options.js'
 import type { QuotaSource } from '../quota/quota-types.js'
 import { type BodyMeter, Costs } from '../usage/costs.js'
 import { warnOnce } from '../warn-once.js'
+import { OWN_UNITS } from './cells.js'
 import type { Turn } from './turn.js'
 import { Turns } from './turns.js'
 
@@ -52,9 +53,10 @@ export interface TurnSource {
  * @throws SluiceError `INVALID_POLICY`
  */
 export function turnsOf(options: OutboundOptions, others: readonly string[] = []): TurnSource {
-  const { name = 'fetch', maxWait = '2m', pace, key, priority = 0, fairBy } = options
+  knownOptions('fetch', options, [...KNOWN, ...others])
+  const { name = 'fetch', limits = [], maxWait = '2m', pace, key, priority = 0, fairBy } = options
   const where = `policy "${name}"`
-  knownOptions(where, options, [...KNOWN, ...others])
+  checkLimits(where, limits)
   if (pace !== undefined && pace !== 'even' && pace !== 'burst') invalidPolicy(where, 'pace', '"even" or "burst"', pace)
   const isEndless = maxWait === Number.POSITIVE_INFINITY
   const maxWaitMs = isEndless ? maxWait : durationMs(where, 'maxWait', maxWait, ', or Infinity')
@@ -74,7 +76,7 @@ export function turnsOf(options: OutboundOptions, others: readonly string[] = []
         signal,
         priority: checkPriority(where, typeof priority === 'function' ? priority(request) : priority),
         fairBy: fairBy && clientOf(where, fairBy(request)),
-        cost: costs.of(request),
+        cost: withoutOwn(where, 'cost', costs.of(request)),
       }
       return async () => {
         circuits?.check(origin)
@@ -83,6 +85,7 @@ export function turnsOf(options: OutboundOptions, others: readonly string[] = []
         const settle = (actual: Units) => void turn.settle(actual).catch(() => {})
         return {
           ...turn,
+          settle: async (actual) => turn.settle(withoutOwn(where, 'settle', actual)),
           ended(status) {
             if (status !== undefined || !hasLeft(signal)) circuits?.ended(origin, status !== undefined && status < 500)
           },
@@ -96,6 +99,29 @@ export function turnsOf(options: OutboundOptions, others: readonly string[] = []
 /** Whether the caller gave its request up, not because the service took too long. */
 function hasLeft(signal: AbortSignal | undefined): boolean {
   return signal?.aborted === true && (signal.reason as Error | undefined)?.name !== 'TimeoutError'
+}
+
+/** What of the limits is not left to `createLimiter`. @throws SluiceError `INVALID_POLICY` */
+function checkLimits(where: string, limits: unknown): void {
+  if (!Array.isArray(limits)) invalidPolicy(where, 'limits', 'an array of limits, such as [perSecond(10)]', limits)
+  for (const limit of limits) {
+    const unit = (limit as Limit<string> | null)?.unit
+    if (OWN_UNITS.includes(unit as string)) {
+      invalidPolicy(
+        where,
+        'limits: unit',
+        `none of ${OWN_UNITS.join(', ')}, which are counted beside your limits`,
+        unit,
+      )
+    }
+  }
+}
+
+/** @throws SluiceError `INVALID_COST` */
+function withoutOwn(where: string, field: string, units: Units): Units {
+  const own = OWN_UNITS.find((unit) => units && Object.hasOwn(units, unit))
+  if (own === undefined) return units
+  throw new SluiceError('INVALID_COST', `${where}: ${field}: expected units that its limits count, got "${own}"`)
 }
 
 /** `onWait`, whose errors are warnings. @throws SluiceError `INVALID_POLICY` */

@@ -46,8 +46,8 @@ export class Turns {
     const { name = 'fetch', store = memoryStore(), limits = [], sharedTurns = true } = options
     this.#options = options
     this.#scripts = keyedScriptsOf(store)
-    this.#hasPermits = limits.some(({ algorithm }) => algorithm === 'concurrency')
     this.#limiter = createLimiter({ name, store, limits: [...limits, ...sharedLimits()], sharedTurns })
+    this.#hasPermits = limits.some(({ algorithm }) => algorithm === 'concurrency')
   }
 
   /** Waits for a turn. @throws SluiceError `WAIT_EXCEEDED`; the reason of the signal */

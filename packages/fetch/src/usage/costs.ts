@@ -1,5 +1,5 @@
 import type { Units } from '@sluice/core'
-import { invalidPolicy, optionalFunction, wholeNumber } from '@sluice/core/internal'
+import { invalidPolicy, neverWithout, optionalFunction, wholeNumber } from '@sluice/core/internal'
 import type { OutboundOptions, OutboundRequest } from '../options.js'
 import { headersOf } from '../quota/headers.js'
 import type { QuotaSource } from '../quota/quota-types.js'
@@ -32,7 +32,8 @@ export class Costs {
     this.#counted = new Set(limits.map(({ unit }) => unit))
     this.#countsTokens = TOKEN_UNITS.some((unit) => this.#counted.has(unit))
     optionalFunction(this.#where, 'usage', usage)
-    if (typeof cost === 'object' || typeof cost === 'number') this.#check('cost', unitsIn(cost))
+    if (cost !== undefined && limits.length === 0) neverWithout(this.#where, 'cost', 'limits', cost)
+    if ((typeof cost === 'object' && cost) || typeof cost === 'number') this.#check('cost', unitsIn(cost))
     else optionalFunction(this.#where, 'cost', cost)
     this.#cost = cost
     this.#usage = usage
