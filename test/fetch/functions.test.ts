@@ -20,6 +20,7 @@ describe('an onWait', () => {
       },
     ],
     ['rejects', () => Promise.reject(new Error('of onWait'))],
+    ['rejects with no error', () => Promise.reject(Object.create(null))],
   ])('that %s is warned of once, and affects no request', async (_, onWait) => {
     const api = limitedFetch(async () => new Response(), {
       name: 'partner',
@@ -35,7 +36,9 @@ describe('an onWait', () => {
     })
     expect(statuses).toEqual([200, 200, 200])
     expect(failures).toEqual([])
-    expect(warnings.map(({ message }) => message)).toEqual(['policy "partner": onWait: of onWait'])
+    expect(warnings.map(({ message }) => message)).toEqual([
+      expect.stringMatching(/^policy "partner": onWait: (?:of onWait|an object)$/),
+    ])
   })
 
   test('is not called for a request that has ended', async () => {

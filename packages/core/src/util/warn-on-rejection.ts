@@ -1,3 +1,4 @@
+import { show } from './errors.js'
 import { isThenable } from './thenable.js'
 import { optionalFunction } from './validate.js'
 import { emitWarning } from './warnings.js'
@@ -28,6 +29,6 @@ type Emit = (code: 'SLUICE_LISTENER_FAILED', message: string) => void
 
 /** A user's listener failed where no caller is left to take its error. */
 export function warnOfListener(listener: string, error: unknown, emit: Emit = emitWarning): void {
-  const what = error instanceof Error ? error.message : String(error)
+  const what = error instanceof Error ? error.message : typeof error === 'string' ? error : show(error)
   emit('SLUICE_LISTENER_FAILED', `${listener}: ${what}`)
 }

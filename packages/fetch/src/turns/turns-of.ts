@@ -53,9 +53,9 @@ export interface TurnSource {
  * @throws SluiceError `INVALID_POLICY`
  */
 export function turnsOf(options: OutboundOptions, others: readonly string[] = []): TurnSource {
-  knownOptions('fetch', options, [...KNOWN, ...others])
-  const { name = 'fetch', limits = [], maxWait = '2m', pace, key, priority = 0, fairBy } = options
-  const where = `policy "${name}"`
+  const where = `policy "${(options as OutboundOptions | null)?.name ?? 'fetch'}"`
+  knownOptions(where, options, [...KNOWN, ...others])
+  const { limits = [], maxWait = '2m', pace, key, priority = 0, fairBy } = options
   checkLimits(where, limits)
   if (pace !== undefined && pace !== 'even' && pace !== 'burst') invalidPolicy(where, 'pace', '"even" or "burst"', pace)
   const isEndless = maxWait === Number.POSITIVE_INFINITY

@@ -100,7 +100,7 @@ function requestOf({ origin, path, method, headers, body }: DispatchOptions): Ou
 /** A path stays a path of its origin: it may begin with two slashes, or be a whole URL where the origin is a proxy. */
 function urlOf(origin: DispatchOptions['origin'], path: string): URL {
   const url = new URL(origin || UNNAMED_ORIGIN)
-  return new URL(`${url.origin}${path.startsWith('/') ? '' : '/'}${path}`)
+  return new URL(`${url.origin}${String(path).startsWith('/') ? '' : '/'}${path}`)
 }
 
 function headersOf(given: DispatchHeaders): Headers {
