@@ -13,7 +13,7 @@ import { policies } from '@sluice/policies'
 import { simulate } from '@sluice/simulate'
 import { type RecordingOptions, startRecording } from '@sluice/simulate/recording'
 import express from 'express'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { WebSocket, WebSocketServer } from 'ws'
 import { sluice } from '../cli/support.js'
 import { ensureBuilt } from '../support/built-core.js'
@@ -424,6 +424,29 @@ test('where space runs out, records are dropped and counted, and no line is brok
   expect(lines.pop()).toBe('')
   expect(lines.filter((line) => line.startsWith('{'))).toHaveLength(written)
   for (const line of lines) if (!line.startsWith('#')) JSON.parse(line)
+})
+
+test('records have dates, also after the clock of the machine was corrected, and their replay gives the same windows', async () => {
+  vi.useFakeTimers({ toFake: ['Date', 'performance'], now: Date.UTC(2026, 0, 1) })
+  onTestFinished(() => void vi.useRealTimers())
+  const file = join(folder(), 'requests.log')
+  const fixed = { limits: [{ algorithm: 'fixedWindow', limit: 2, window: '10s' }] }
+  const document = { version: 1, policies: { fixed } }
+  const guard = await createGuardOfTexts(document)
+  const recording = recordTo(file)
+  const send = () => guard({ method: 'GET', target: '/', host: 'h', user: undefined, ip: '192.0.2.7' })
+  await send()
+  vi.setSystemTime(Date.now() + 3_604_000)
+  const first = Date.now()
+  for (let second = 0; second < 40; second++) {
+    await send()
+    vi.advanceTimersByTime(1000)
+  }
+  await recording.stop()
+  const requests = await replayed([file], document)
+  expect(requests).toHaveLength(41)
+  expect(requests[1]?.line.time).toBe(first)
+  expect(differing(requests)).toEqual([])
 })
 
 test('the number of missing records is in the file and in the report', async () => {

@@ -107,6 +107,16 @@ describe('when the clock of the machine is corrected', () => {
     }
   })
 
+  test('the verdict of a ban has its date', async () => {
+    const ban = { by: 'key', after: 1, within: '1h', for: ['1h'] } as const
+    const limiter = createLimiter<string>({ limit: 1, window: '1m', ban, store: memoryStore() })
+    await limiter.consume('ann')
+    correct(2 * HOUR)
+    expect((await limiter.consume('ann')).ban?.until).toBe(Date.now() + HOUR)
+    correct(-3 * HOUR)
+    expect((await limiter.peek('ann')).ban?.until).toBe(Date.now() + HOUR)
+  })
+
   test('an entry of a list ends at its date', async () => {
     const store = memoryStore()
     await store.list('partners').add({ user: 'ann' }, { expiresAt: Date.now() + 3 * HOUR })

@@ -2,6 +2,7 @@ import { identityText } from '../blocks/given-blocks.js'
 import { bringAll } from '../kinds/all.js'
 import { kindOfCell } from '../kinds/known.js'
 import { MemoryBase } from '../memory/base.js'
+import { dated } from '../memory/clock.js'
 import { Counts } from '../memory/counts.js'
 import type { MemoryPart } from '../memory/layer.js'
 import { BANS, type StoreBans } from '../store/bans.js'
@@ -221,7 +222,7 @@ class MemoryStore implements ManagedStore {
 
   /** `now`: replaces the clock's time, to charge a use that is known from an earlier instant. */
   decide(request: StoreRequest, now = this.#base.now()): StoreResult {
-    return this.#charges.decide(request, now)
+    return dated(this.#charges.decide(request, now), this.#base.bounds.wall)
   }
 
   reset(plan: Plan, identities: readonly string[]): void {

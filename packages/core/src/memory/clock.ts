@@ -1,3 +1,5 @@
+import type { StoreResult, Writable } from '../store/store.js'
+
 // Read once: the global is an accessor of Node's, whose call would be a tenth of a decision.
 const REAL = performance
 const ORIGIN = REAL.timeOrigin
@@ -54,4 +56,10 @@ export class WallClock {
   at(now: number): number {
     return now + this.aheadAt(now)
   }
+}
+
+/** Adds the date to the result of a decision. */
+export function dated(result: Writable<StoreResult>, wall: WallClock): StoreResult {
+  result.date = wall.at(result.now)
+  return result
 }

@@ -269,6 +269,8 @@ export const STRIDE = 4
 export interface StoreResult {
   /** The store's clock at the decision, in ms. */
   readonly now: number
+  /** Ms since 1970 at the decision, if the store's clock is not that of dates, as a monotonic clock. */
+  readonly date: number | undefined
   readonly allowed: boolean
   /**
    * `STRIDE` integers per limit, in the order of cells and their limits:
@@ -334,6 +336,7 @@ export function resultOf(
 ): Writable<StoreResult> {
   return {
     now,
+    date: undefined,
     allowed,
     values,
     offset,

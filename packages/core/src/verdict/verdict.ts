@@ -117,7 +117,7 @@ export class Verdict {
     this.delayMs = delayMs
     const { block } = result
     this.block = block && shownBlock(block)
-    this.ban = block && banReport(result.now, block)
+    this.ban = block && banReport(result.date ?? result.now, block)
     this.list = by.list
     this.cost = isHeld(decision) ? (request.costs[cell] as number) : 0
     this.tier = by.policy?.tier

@@ -77,7 +77,8 @@ export class Recorder implements DecisionRecorder {
   /** Where the store has decided, by its clock. Requests of one ms differ in their decimals, in the order of their decisions. */
   #timeOf(verdict: Verdict): number {
     const { result, by } = decisionIn(verdict)
-    const ms = Math.floor(by.kind === 'decided' && result.now > 0 ? result.now : Date.now())
+    const date = by.kind === 'decided' ? (result.date ?? result.now) : 0
+    const ms = Math.floor(date > 0 ? date : Date.now())
     this.#ofLastMs = ms === this.#lastMs ? Math.min(this.#ofLastMs + 1, MAX_OF_MS) : 0
     this.#lastMs = ms
     return ms + this.#ofLastMs / 1000

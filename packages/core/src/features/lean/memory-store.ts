@@ -1,5 +1,6 @@
 import { kindOfCell } from '../../kinds/known.js'
 import { MemoryBase } from '../../memory/base.js'
+import { dated } from '../../memory/clock.js'
 import { Counts } from '../../memory/counts.js'
 import type { MemoryLayer } from '../../memory/layer.js'
 import type { StoreHealth } from '../../store/health.js'
@@ -56,7 +57,7 @@ class LeanStore implements Store {
 
   /** `now`: replaces the clock's time, to charge a use that is known from an earlier instant. */
   decide(request: StoreRequest, now = this.#base.now()): StoreResult {
-    return this.#layer.decide(request, now)
+    return dated(this.#layer.decide(request, now), this.#base.bounds.wall)
   }
 
   reset(plan: Plan, identities: readonly string[]): void {

@@ -89,6 +89,7 @@ export class Lease {
  */
 export class Spent implements StoreResult {
   readonly now: number
+  readonly date = undefined
   readonly allowed = true
   readonly values: readonly number[]
   readonly offset = 0
