@@ -1,6 +1,6 @@
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { concurrency, createLimiter, memoryStore, tokenBucket } from '@sluice/core'
+import { concurrency, createLimiter, leakyBucket, memoryStore, tokenBucket } from '@sluice/core'
 import { createTurns, limitedFetch } from '@sluice/fetch'
 import { limited } from '@sluice/fetch/undici'
 import fc from 'fast-check'
@@ -55,6 +55,16 @@ const CLIENTS: Record<string, () => Send> = {
         }
         dispatch({ origin: URL_OF_SERVICE, path: '/', method: 'GET' }, handler as never)
       })
+  },
+  'acquire of units'() {
+    const limits = [tokenBucket({ capacity: 1, refill: 1000, every: '1s' })]
+    const limiter = createLimiter({ name: 'aborts', store: memoryStore(), limits })
+    return (signal) => limiter.acquire('all', { maxWait: '1s', ...(signal && { signal }) })
+  },
+  'acquire of queued units'() {
+    const limits = [leakyBucket({ limit: 1000, window: '1s', capacity: 100, queue: true })]
+    const limiter = createLimiter({ name: 'aborts', store: memoryStore(), limits })
+    return (signal) => limiter.acquire('all', { maxWait: '1s', ...(signal && { signal }) })
   },
   'acquire of permits'() {
     const limiter = createLimiter({

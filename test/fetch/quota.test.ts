@@ -323,7 +323,7 @@ test.each<[string, unknown]>([
   expect(readQuota({ status: 429, headers: headers as never }).retryAfterMs).toBe(60_000)
 })
 
-test('nothing in the place of headers makes it throw', () => {
+test('nothing in the place of headers makes readQuota throw', () => {
   const bare = Object.create(null)
   const cyclic: unknown[] = []
   cyclic.push(cyclic)

@@ -163,7 +163,7 @@ describe('a stream whose request waits', () => {
     await expect.poll(() => isCancelled).toBe(true)
   })
 
-  test('rejects it where the stream fails, as one of Node may', async () => {
+  test('rejects that request if it fails, as a stream of Node may', async () => {
     const api = held()
     await api(url)
     const body = new PassThrough()

@@ -101,7 +101,7 @@ function hasLeft(signal: AbortSignal | undefined): boolean {
   return signal?.aborted === true && (signal.reason as Error | undefined)?.name !== 'TimeoutError'
 }
 
-/** What of the limits is not left to `createLimiter`. @throws SluiceError `INVALID_POLICY` */
+/** The checks of limits beside those of `createLimiter`. @throws SluiceError `INVALID_POLICY` */
 function checkLimits(where: string, limits: unknown): void {
   if (!Array.isArray(limits)) invalidPolicy(where, 'limits', 'an array of limits, such as [perSecond(10)]', limits)
   for (const limit of limits) {
