@@ -8,7 +8,7 @@ import { Failure, Notice, PageHead, Section } from '../parts/basics.js'
 import { Chart } from '../parts/chart.js'
 import { rate, share, whole } from '../parts/format.js'
 import { NotRecorded, RefusalTable } from '../parts/refusals.js'
-import { StoreChip } from '../parts/store.js'
+import { isInMemory, StoreChip } from '../parts/store.js'
 import { goWith, type Query } from '../router.js'
 import { type Attention, attentionOf } from './attention.js'
 import { Outbound } from './outbound.js'
@@ -62,6 +62,7 @@ function AttentionList({ all }: { all: readonly Attention[] }) {
 }
 
 function Tiles({ live: { latest, roundTrip, problem } }: { live: Live }) {
+  const { about } = useShell()
   if (!latest) return null
   const { perSecond, totals, waiting, permits } = latest.sum
   const tiles = [
@@ -82,11 +83,16 @@ function Tiles({ live: { latest, roundTrip, problem } }: { live: Live }) {
       tone: perSecond.alone > 0 ? 'alone' : '',
     },
     { name: 'Waiting', value: whole(waiting), of: `${whole(permits)} permits held` },
-    {
-      name: 'Round trip',
-      value: roundTrip.p99 === null ? '–' : `${roundTrip.p99} ms`,
-      of: `99 %${roundTrip.p50 === null ? ', none measured' : `; half within ${roundTrip.p50} ms`}, ${roundTrip.isOfMinute ? 'last minute' : 'since the start'}`,
-    },
+    // Decisions in memory travel nowhere.
+    ...(isInMemory(about.store)
+      ? []
+      : [
+          {
+            name: 'Round trip',
+            value: roundTrip.p99 === null ? '–' : `${roundTrip.p99} ms`,
+            of: `99 %${roundTrip.p50 === null ? ', none measured' : `; half within ${roundTrip.p50} ms`}, ${roundTrip.isOfMinute ? 'last minute' : 'since the start'}`,
+          },
+        ]),
     {
       name: 'Processes',
       value: latest.from === 'process' ? '1' : whole(latest.processCount),

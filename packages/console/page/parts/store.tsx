@@ -1,9 +1,12 @@
 import type { About } from '../answers.js'
 import { Chip, Time } from './basics.js'
 
+export const isInMemory = ({ kind = '' }: About['store']): boolean => kind.startsWith('memory')
+
 /** The store, and how it is. */
-export function StoreChip({ store: { kind = 'store', state, since, roundTripMs } }: { store: About['store'] }) {
-  const name = kind.startsWith('memory') ? 'Store in memory' : kind === 'redis' ? 'Redis' : kind
+export function StoreChip({ store }: { store: About['store'] }) {
+  const { kind = 'store', state, since, roundTripMs } = store
+  const name = isInMemory(store) ? 'Store in memory' : kind === 'redis' ? 'Redis' : kind
   return (
     <span class="store">
       <Chip tone={state === 'available' ? 'good' : 'bad'}>{state === 'available' ? 'available' : 'away'}</Chip> {name}{' '}
