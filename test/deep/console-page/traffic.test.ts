@@ -86,9 +86,12 @@ test.each(LOOKS)('traffic fits and passes axe: $width px, $colorScheme', async (
       },
       { timeout: 30_000, interval: 500 },
     )
-    .toBeGreaterThan(2)
+    .toBeGreaterThan(12)
   await page.getByRole('button', { name: 'Pause' }).click()
   await checked(page, 'traffic-live', look)
+  await page.getByRole('searchbox', { name: 'Filter Live decisions' }).fill('nothing like that')
+  await page.getByText(/^0 of \d+ rows$/).waitFor()
+  expect(await page.locator('.tail tbody tr:visible').count()).toBe(0)
   await page.getByRole('button', { name: '/orders/:number' }).click()
   await page.getByRole('button', { name: 'Remove the filter by path' }).waitFor()
   await checked(page, 'traffic-filtered', look)
