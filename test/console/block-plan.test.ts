@@ -65,6 +65,7 @@ describe.each(Object.keys(STORES))('%s, the effect of a block', (name) => {
     expect(await plan(network)).toEqual({
       identity: network,
       isOwn: false,
+      ownAddress: '127.0.0.1',
       allowedBy: [],
       allowedInside: [{ list: 'partners', entries: 2 }],
       refused: { clients: 1, count: 2 },
@@ -74,6 +75,7 @@ describe.each(Object.keys(STORES))('%s, the effect of a block', (name) => {
     expect(await plan(one)).toEqual({
       identity: one,
       isOwn: false,
+      ownAddress: '127.0.0.1',
       allowedBy: [],
       allowedInside: [],
       refused: { clients: 1, count: 2 },

@@ -198,12 +198,14 @@ export interface BlockPlan {
   readonly before?: BlockEntry
   /** Whether this request comes from there, so that the operator would be refused, too. */
   readonly isOwn: boolean
+  /** The address of this request. Absent where it is not known, and in an older console. */
+  readonly ownAddress?: string
   /** Those that admit it all the same, by a list: a name, and `policy` of a document. */
   readonly allowedBy: readonly { readonly limiter: string; readonly policy?: string; readonly list: string }[]
   /** Entries within a network, of lists in the store that allow: of each the first 1,000 addresses are looked at. */
   readonly allowedInside: readonly { readonly list: string; readonly entries: number }[]
   /** Of the refusals of 15 minutes that are recorded, those of clients that it would refuse. */
-  readonly refused: Counted
+  readonly refused: Counted & Pick<KnownRefusals, 'knownSince'>
   /** Decisions of the last hour on the clients that it would refuse, of the 50 with the most decisions. Absent if no process recorded traffic. */
   readonly traffic?: Counted & { readonly refused: number }
 }

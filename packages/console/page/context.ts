@@ -36,6 +36,6 @@ export function useListText(): (list: string) => string {
   const effectsOf = useListEffects()
   return (list) => {
     const words = effectsOf(list).map((effect) => (effect === 'allow' ? 'allows' : 'denies'))
-    return `${list}: ${words.join(' and ') || 'not used here'}`
+    return `${list}: ${words.join(' and ') || 'no limiter that this console was given uses it'}`
   }
 }

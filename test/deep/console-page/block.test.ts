@@ -39,6 +39,7 @@ test.each([390, 1280])('the dialog shows the effect of a block before it is made
   const { page, complaints } = await opened(url, 'ann', { width })
   const { dialog, effectOn } = await dialogOn(page)
   expect(await effectOn('192.0.2.0/24')).toEqual([
+    'You (127.0.0.1) are not in it.',
     'In the last hour: at least 4 decisions of 2 clients in it, 1 of them refused.',
     'In the last 15 minutes: 1 recorded refusal of 1 client in it.',
     '1 entry of the list partners in this network is let in all the same.',

@@ -43,7 +43,7 @@ test('a limit that needs more than the client is not known, and nothing is green
   const url = await served(memoryStore(), { policies: document })
   const { page } = await opened(url, 'ann')
   await find(page, 'ip', IP, /Admitted by what counts its ip: default › all/)
-  await page.getByText('The fewest units are left of default › all: 9 of 9, 9 per h.').waitFor()
+  await page.getByText('It stays admitted until a limit is used up. It has used nothing yet.').waitFor()
   await page.getByText('default › mine: not known: needs the user').waitFor()
   expect(await tones(page)).toEqual(['plain', 'warn'])
   await page.getByRole('textbox', { name: 'Its user' }).fill('bob')

@@ -193,7 +193,7 @@ function effectText(effects: readonly ('allow' | 'deny')[]): string {
     return 'Policies that use the list let it in, also where a block, a ban or a limit would refuse it.'
   }
   if (effects[0] === 'deny') return 'Policies that use the list refuse it. Resets and unblocking do not undo that.'
-  return 'No policy that this console was given uses the list.'
+  return 'No limiter or policy that this console was given uses the list. Others may.'
 }
 
 /** Adds to a list: a client and a list are asked for where none is given. */

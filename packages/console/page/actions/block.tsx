@@ -6,6 +6,7 @@ import { Notice, Text, Time, valueText, WhoText } from '../parts/basics.js'
 import { ActionDialog, Choice, TextField } from '../parts/dialog.js'
 import { counted, whole } from '../parts/format.js'
 import { KindField } from '../parts/kinds.js'
+import { spanText } from '../parts/refusals.js'
 import { usePlan } from './use-plan.js'
 
 const MINUTE_MS = 60_000
@@ -87,7 +88,7 @@ function Effect({ plan, failure, policy, duration }: EffectProps) {
   const { has } = useShell()
   if (failure) return <Notice tone="bad">{failure.message}</Notice>
   if (!plan) return has('/api/block/plan') ? <Notice>Working out who is affected.</Notice> : null
-  const { identity, before, isOwn, allowedBy, allowedInside } = plan
+  const { identity, before, isOwn, ownAddress, allowedBy, allowedInside } = plan
   const ms = DURATIONS.find(([value]) => value === duration)?.[2]
   const isNetwork = identity.kind === 'ip' && identity.value.includes('/')
   return (
@@ -130,6 +131,11 @@ function Effect({ plan, failure, policy, duration }: EffectProps) {
               .
             </li>
           )}
+          {isNetwork && !isOwn && ownAddress !== undefined && (
+            <li>
+              You (<Text>{ownAddress}</Text>) are not in it.
+            </li>
+          )}
           <Touched of={plan} isNetwork={isNetwork} />
           {allowedBy.map(({ limiter, policy, list }) => (
             <li key={`${limiter} ${policy} ${list}`}>
@@ -158,6 +164,7 @@ function Effect({ plan, failure, policy, duration }: EffectProps) {
 
 /** The clients that are seen of late, and would be refused. */
 function Touched({ of: { refused, traffic }, isNetwork }: { of: BlockPlan; isNetwork: boolean }) {
+  const span = spanText({ since: refused.knownSince })
   const clients = (count: number) => (isNetwork ? ` of ${counted(count, 'client')} in it` : '')
   return (
     <>
@@ -170,8 +177,9 @@ function Touched({ of: { refused, traffic }, isNetwork }: { of: BlockPlan; isNet
       )}
       <li>
         {refused.count === 0
-          ? 'No refusal of it is recorded in the last 15 minutes.'
-          : `In the last 15 minutes: ${counted(refused.count, 'recorded refusal')}${clients(refused.clients)}.`}
+          ? `No refusal of it is recorded in ${span}`
+          : `In ${span}: ${counted(refused.count, 'recorded refusal')}${clients(refused.clients)}`}
+        {refused.knownSince !== undefined && '; earlier ones are not known'}.
       </li>
     </>
   )

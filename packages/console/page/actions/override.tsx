@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { Identity, Limit, LimitsLeft, OverridePlan } from '../answers.js'
+import type { Identity, IdentityAnswer, Limit, LimitsLeft, OverridePlan } from '../answers.js'
 import { ask, type Refused, sentence } from '../api.js'
 import { useShell } from '../context.js'
 import { isByLimit } from '../pages/verdict.js'
@@ -33,23 +33,29 @@ interface OverrideProps {
   readonly identity: Identity
   /** What refuses it now. */
   readonly full: readonly LimitsLeft[]
+  /** Those that it has. */
+  readonly overrides: IdentityAnswer['overrides']
   readonly known: KnownWhy
 }
 
 /** Changes a limit of one client until a date. The plan stands in the dialog, before anything is changed. */
-export function OverrideDialog({ identity, full, known }: OverrideProps) {
+export function OverrideDialog({ identity, full, overrides = [], known }: OverrideProps) {
   const places = usePlaces(identity.kind)
   const isFull = (each: Place) => full.some(({ limiter, policy }) => limiter === each.limiter && policy === each.policy)
   const [index, setIndex] = useState(() => Math.max(places.findIndex(isFull), 0))
   const place = places[index]
   const [numbers, setNumbers] = useState(() => twice(place))
-  const [until, setUntil] = useState(() => inputTime(nextFriday(new Date())))
+  const [given, setUntil] = useState<string>()
+  const own = overrides.find(({ limiter, policy }) => limiter === place?.limiter && policy === place.policy)
+  const [friday] = useState(() => nextFriday(new Date()))
+  // A date in force stays as it is, to the second, unless another one is chosen.
+  const until = given === undefined ? new Date(own?.until ?? friday) : new Date(given)
   const [reason, setReason] = useState('')
   const body = place && bodyOf(place, identity, numbers, until, reason)
   const { plan, failure } = usePlan<OverridePlan>('/api/override/plan', body)
   return (
     <ActionDialog
-      title="Change a limit until a date"
+      title="Raise a limit until a date"
       what={
         <p>
           <WhoText kind={identity.kind} value={valueText(identity)} /> gets limits of its own, beside the document of
@@ -89,7 +95,7 @@ export function OverrideDialog({ identity, full, known }: OverrideProps) {
               set={(value) => setNumbers({ ...numbers, [field]: value })}
             />
           ))}
-          <TextField label="Until" type="datetime-local" value={until} set={setUntil} />
+          <TextField label="Until" type="datetime-local" value={given ?? inputTime(until)} set={setUntil} />
           <TextField label="Reason" value={reason} set={setReason} />
           <Plan plan={plan} failure={failure} />
           <Stays of={known} left={{ isLeft: (limits) => !isOf(place, limits) }} />
@@ -130,10 +136,10 @@ function bodyOf(
   { limiter, policy, limit, isOnly }: Place,
   identity: Identity,
   numbers: Numbers,
-  until: string,
+  until: Date,
   reason: string,
 ) {
-  const end = new Date(until).getTime()
+  const end = until.getTime()
   const given = fieldsOf(limit).map(({ field }) => [field, Number(numbers[field] || Number.NaN)] as const)
   if (!Number.isFinite(end) || !given.every(([, number]) => Number.isInteger(number))) return undefined
   // Headers name a limit by its policy and its own name.

@@ -1,4 +1,5 @@
 import { useState } from 'preact/hooks'
+import type { TrafficAnswer } from '../../src/traffic/answers.js'
 import { ForgetDialog, LetInDialog, ListDialog, ResetDialog, UnlistDialog } from '../actions/actions.js'
 import { BlockDialog } from '../actions/block.js'
 import { OverrideDialog } from '../actions/override.js'
@@ -13,8 +14,9 @@ import { TextField } from '../parts/dialog.js'
 import { counted, duration, limitText, whole } from '../parts/format.js'
 import { OverrideTable } from '../parts/overrides.js'
 import { RefusalLine } from '../parts/refusal-line.js'
-import { NotRecorded, RefusalTable } from '../parts/refusals.js'
+import { KnownSpan, NotRecorded, RefusalTable } from '../parts/refusals.js'
 import { Table } from '../parts/table.js'
+import { addressOf } from '../router.js'
 import { isOfNetwork, nameOf, type Request, Verdict } from './verdict.js'
 
 const EVERY_MS = 5000
@@ -38,6 +40,7 @@ function Found({ identity }: { identity: Identity }) {
   const why = useAsk<WhyAnswer>('/api/why', { identity, ...request }, EVERY_MS)
   const state = useAsk<IdentityAnswer>('/api/identity', { identity, ...request }, EVERY_MS)
   const { answer } = state
+  const { about } = useShell()
   const known = why.answer && { why: why.answer, at: why.answeredAt ?? Date.now() }
   const shown = answer?.identity ?? { kind: identity.kind, value: valueText(identity) }
   return (
@@ -59,22 +62,56 @@ function Found({ identity }: { identity: Identity }) {
         </Section>
       )}
       {answer && answer.lists.length > 0 && <Lists identity={shown} lists={answer.lists} />}
-      <Section
-        title="Last refusals"
-        aside={<span class="muted">{known?.why.knownSince ? 'the last that are kept' : 'of the last 15 minutes'}</span>}
-      >
+      <Section title="Last refusals" aside={<KnownSpan since={known?.why.knownSince} now={known?.at} />}>
         {known && <RefusalLine of={known.why} now={known.at} />}
+        {known?.why.knownSince !== undefined && about.features.traffic && <RefusedInTraffic {...shown} />}
         <RefusalTable
           name="Last refusals"
           refusals={why.answer?.refusals ?? (why.error ? [] : undefined)}
           empty={
-            why.error ? 'They are not known.' : known && isOfNetwork(known.why) ? OF_ADDRESSES : <NotRecorded isOfOne />
+            why.error ? (
+              'They are not known.'
+            ) : known && isOfNetwork(known.why) ? (
+              OF_ADDRESSES
+            ) : (
+              <NotRecorded since={known?.why.knownSince} now={known?.at} isOfOne />
+            )
           }
           isOfOne
         />
       </Section>
       <Stored identity={identity} />
     </>
+  )
+}
+
+const MINUTE_MS = 60_000
+/** Clients of traffic that are looked at. */
+const MAX_CLIENTS = 50
+
+/** The refusals of a client that traffic has counted: it has a count, where refusals have been replaced. */
+function RefusedInTraffic({ kind, value }: { kind: string; value: string }) {
+  // Rounded, so that a minute has one question.
+  const to = Math.ceil(Date.now() / MINUTE_MS) * MINUTE_MS
+  const body = { from: to - 15 * MINUTE_MS, to, by: 'refused', top: MAX_CLIENTS }
+  const { answer } = useAsk<TrafficAnswer>('/api/traffic', body, EVERY_MS * 2)
+  const own = answer?.clients.entries.find(({ client }) => client?.kind === kind && client.value === value)
+  if (!answer || answer.processes === 0) return null
+  return (
+    <p class="below">
+      {own ? (
+        <>
+          Traffic of the last 15 minutes has at least {counted(own.refused, 'refusal')} of it, among{' '}
+          {counted(own.decisions, 'decision')}:{' '}
+          <a href={addressOf('traffic', { client: own.value, by: 'refused' })}>its traffic</a>.
+        </>
+      ) : (
+        <>
+          It is not among the {MAX_CLIENTS} clients with the most refusals of the last 15 minutes in{' '}
+          <a href={addressOf('traffic', { by: 'refused' })}>Traffic</a>.
+        </>
+      )}
+    </p>
   )
 }
 
@@ -105,7 +142,10 @@ function Actions({ identity, answer, known, request }: ActionsProps) {
         </button>
       )}
       {has('/api/override') && (
-        <button type="button" onClick={() => open(<OverrideDialog {...{ identity, full, known }} />)}>
+        <button
+          type="button"
+          onClick={() => open(<OverrideDialog {...{ identity, full, known }} overrides={answer.overrides} />)}
+        >
           Raise a limit
         </button>
       )}

@@ -1,13 +1,13 @@
 import { useMemo } from 'preact/hooks'
 import type { HistoryAnswer } from '../../src/figures/answers.js'
-import type { Change, PageOf, Refusal } from '../answers.js'
+import type { Change, KnownRefusals, PageOf } from '../answers.js'
 import { useShell } from '../context.js'
 import { type Live, useFigures } from '../live/figures.js'
 import { useAsk } from '../live/use-ask.js'
 import { Failure, Notice, PageHead, Section } from '../parts/basics.js'
 import { Chart } from '../parts/chart.js'
 import { rate, share, whole } from '../parts/format.js'
-import { NotRecorded, RefusalTable } from '../parts/refusals.js'
+import { KnownSpan, NotRecorded, RefusalTable } from '../parts/refusals.js'
 import { isInMemory, StoreChip } from '../parts/store.js'
 import { goWith, type Query } from '../router.js'
 import { type Attention, attentionOf } from './attention.js'
@@ -22,7 +22,7 @@ const MINUTE_MS = 60_000
 export function Overview({ query }: { query: Query }) {
   const { about, has, policies } = useShell()
   const live = useFigures()
-  const refusals = useAsk<{ refusals: readonly Refusal[] }>('/api/refusals', undefined, REFUSALS_EVERY_MS)
+  const refusals = useAsk<KnownRefusals>('/api/refusals', undefined, REFUSALS_EVERY_MS)
   const attention = attentionOf({ about, policies, figures: live.latest, refusals: refusals.answer?.refusals })
   return (
     <>
@@ -33,13 +33,22 @@ export function Overview({ query }: { query: Query }) {
       <Tiles live={live} />
       <Curves {...{ live, query }} />
       {live.latest && live.latest.sum.outbound.length > 0 && <Outbound figures={live.latest} />}
-      <Section title="Last refusals" aside={<span class="muted">of the last 15 minutes</span>}>
+      <Section
+        title="Last refusals"
+        aside={<KnownSpan since={refusals.answer?.knownSince} now={refusals.answeredAt} />}
+      >
         <Failure of={refusals} />
         <RefusalTable
           name="Last refusals"
           refusals={refusals.answer?.refusals ?? (refusals.error ? [] : undefined)}
           max={SHOWN_REFUSALS}
-          empty={refusals.error ? 'The last refusals are not known.' : <NotRecorded />}
+          empty={
+            refusals.error ? (
+              'The last refusals are not known.'
+            ) : (
+              <NotRecorded since={refusals.answer?.knownSince} now={refusals.answeredAt} />
+            )
+          }
         />
       </Section>
     </>

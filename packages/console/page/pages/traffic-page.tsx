@@ -228,8 +228,12 @@ function Top({ title, field, of, filter, choose }: TopProps) {
           },
         ]}
       />
-      {of !== undefined && of.error > 0 && (
-        <p class="muted below">Each number may be up to {whole(of.error)} too low; others may be missing.</p>
+      {of !== undefined && of.entries.length > 0 && of.error > 0 && (
+        <p class="muted below">
+          {of.error > Math.max(...of.entries.map(({ decisions }) => decisions))
+            ? `These are some of the ${title.toLowerCase()}: others may have more.`
+            : `Each number may be up to ${whole(of.error)} too low; others may be missing.`}
+        </p>
       )}
     </Section>
   )

@@ -142,15 +142,17 @@ function AdmittedSoFar({ why, answer }: { why: WhyAnswer; answer: IdentityAnswer
   )
 }
 
-/** How long it stays admitted: the limit with the fewest units left. */
+/** How long it stays admitted: the limit with the smallest share left, if it has used any. */
 function Next({ of }: { of: IdentityAnswer }) {
   const all = admitting(of).flatMap(({ limits = [], ...rest }) => limits.map((one) => ({ one, of: rest })))
-  const [least] = all.sort((a, b) => a.one.remaining - b.one.remaining)
-  if (!least) return null
+  if (all.length === 0) return null
+  const shareOf = ({ one }: (typeof all)[number]) => one.remaining / Math.max(one.capacity, 1)
+  const [least] = all.filter((each) => shareOf(each) < 1).sort((a, b) => shareOf(a) - shareOf(b))
+  if (!least) return <>It stays admitted until a limit is used up. It has used nothing yet.</>
   const { one } = least
   return (
     <>
-      It stays admitted until a limit is used up. The fewest units are left of <Text>{nameOf(least.of)}</Text>:{' '}
+      It stays admitted until a limit is used up. The smallest share is left of <Text>{nameOf(least.of)}</Text>:{' '}
       {whole(one.remaining)} of {whole(one.capacity)}, {limitText(one)}.
     </>
   )

@@ -25,7 +25,7 @@ export function RefusalLine({ of: { refusals, knownSince = 0 }, now }: { of: Kno
         {knownSince > 0 && (
           <>
             {' '}
-            Before <Time at={knownSince} />, not all refusals are known.
+            The line begins at <Time at={knownSince} />: newer refusals have replaced earlier ones.
           </>
         )}
       </p>

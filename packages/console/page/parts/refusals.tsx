@@ -3,7 +3,7 @@ import type { FiguresAnswer } from '../../src/figures/answers.js'
 import type { Refusal } from '../answers.js'
 import { useFigures } from '../live/figures.js'
 import { Chip, Text, Time, WhoOf } from './basics.js'
-import { whole } from './format.js'
+import { duration, whole } from './format.js'
 import { Table } from './table.js'
 
 /** Reasons as the operator reads them. */
@@ -28,8 +28,30 @@ export function outcomeText(reason: string): string {
   return reported === undefined ? reasonText(reason) : `only reported: ${reasonText(reported)}`
 }
 
+/** The span of which all refusals are known: 15 minutes, or less where processes keep no more. */
+interface Known {
+  /** Before it, in ms since 1970, newer refusals have replaced earlier ones. */
+  readonly since?: number | undefined
+  /** When that was asked, in ms since 1970. */
+  readonly now?: number | undefined
+}
+
+/** `the last 25 s`. */
+export const spanText = ({ since, now = Date.now() }: Known): string =>
+  since === undefined ? 'the last 15 minutes' : `the last ${duration(Math.max(now - since, 1000))}`
+
+/** Beside the title of refusals. */
+export function KnownSpan(known: Known) {
+  return (
+    <span class="muted">
+      of {spanText(known)}
+      {known.since !== undefined && ': newer refusals have replaced earlier ones'}
+    </span>
+  )
+}
+
 /** In place of refusals: nothing recorded is not the same as none. */
-export function NotRecorded({ isOfOne }: { isOfOne?: boolean }) {
+export function NotRecorded({ isOfOne, ...known }: Known & { readonly isOfOne?: boolean }) {
   const { latest } = useFigures()
   const names = latest ? withoutRecords(latest) : []
   const ofOne = isOfOne && <p>What was admitted is not kept for single clients.</p>
@@ -37,6 +59,14 @@ export function NotRecorded({ isOfOne }: { isOfOne?: boolean }) {
     return (
       <>
         Not recorded: call <code>recordRefusals(store)</code> in {names.join(', ')}.{ofOne}
+      </>
+    )
+  }
+  if (known.since !== undefined) {
+    return (
+      <>
+        No refusal of {spanText(known)} is recorded. Earlier ones are not known: a process keeps its last 200 refusals.
+        {ofOne}
       </>
     )
   }

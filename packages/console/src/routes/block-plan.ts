@@ -37,6 +37,7 @@ export async function blockPlan({ console: parts, ip, traffic, body }: Call<Plan
     identity: own,
     ...(before && { before }),
     isOwn: containsAddress(identity, ip),
+    ...(ip !== undefined && { ownAddress: ip.replace(/^::ffff:(?=\d+\.)/i, '') }),
     allowedBy: limits.flatMap(({ limiter, policy, list }) => {
       const { effect, list: name } = (list ?? {}) as { readonly effect?: string; readonly list?: string }
       return effect === 'allow' ? [{ limiter, ...(policy !== undefined && { policy }), list: name ?? '' }] : []
@@ -62,7 +63,7 @@ const isNetwork = ({ kind, value }: Identity): boolean =>
   kind === 'ip' && value.includes('/') && !(value.includes(':') && lengthOf(value) >= 64)
 
 async function refusalsIn({ store }: CheckedOptions<never>, isInside: (other: Identity) => boolean) {
-  const { refusals = [] } = (await lastRefusalsOf(store)?.read()) ?? {}
+  const { refusals = [], droppedAt } = (await lastRefusalsOf(store)?.read()) ?? {}
   const clients = new Set<string>()
   let count = 0
   for (const { identities } of refusals) {
@@ -70,7 +71,7 @@ async function refusalsIn({ store }: CheckedOptions<never>, isInside: (other: Id
     for (const text of inside) clients.add(text)
     if (inside.length > 0) count++
   }
-  return { clients: clients.size, count }
+  return { clients: clients.size, count, ...(droppedAt !== undefined && { knownSince: droppedAt }) }
 }
 
 async function trafficIn(traffic: Traffic, { kind, value }: Identity, isInside: (other: Identity) => boolean) {
