@@ -16,6 +16,7 @@ import { USED_BOUNDS } from '@sluice/core/internal'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { mostRefused } from '../../packages/console/src/figures/what-if.js'
+import { RESIZED } from '../../packages/core/src/metrics/use-counts.js'
 import { byEffort } from '../support/effort.js'
 import { Counts, decisionOf, makeLimiter, neededOf, REFUND } from '../support/inside.js'
 
@@ -138,7 +139,7 @@ describe('nothing bounds what a lower limit would have refused', () => {
     const { counts, capacities } = await usedAfter({ limits: [log(5)] }, once)
     counts.decided(await makeLimiter<Visit>({ name: 'what-if', limits: [log(6)] } as never).limiter.consume(ann))
     counts.decided(await makeLimiter<Visit>({ name: 'what-if', limits: [log(5)] } as never).limiter.consume(ann))
-    expect(capacities()).toEqual([0])
+    expect(capacities()).toEqual([RESIZED])
   })
 
   test('for a limit that is not lower, or none at all', async () => {

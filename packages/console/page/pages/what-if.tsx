@@ -24,49 +24,79 @@ type KnownRow = LimitRow & { readonly used: UsedRow & { readonly capacity: numbe
 /** Whether there is a lower limit, and a bound of what it would have refused. */
 const isKnown = (row: LimitRow): row is KnownRow => (row.used?.capacity ?? 0) > 1
 
-/** The requests that a lower limit would have refused at most. Nothing for limits without such a bound. */
+/** Why there is no bound for a lower limit. */
+function unknownWhy({ used, limit }: LimitRow): string {
+  if (!used) return 'no decision on it was counted'
+  if (used.resized) return 'its size has changed since the processes began, or clients have limits of their own'
+  if (used.capacity === 1) return 'no limit is lower than 1'
+  if (limit.algorithm === 'concurrency') return 'its permits are held and released'
+  return 'requests of its limiter cost other than 1, wait for their turn, or return units'
+}
+
+/** The requests that a lower limit would have refused at most, or why that is not known. */
 export function WhatIf({ rows, processes }: { rows: readonly LimitRow[]; processes: FiguresAnswer['processes'] }) {
-  const [chosen, choose] = useState('0')
+  const [chosen, choose] = useState<string>()
   const [given, set] = useState<string>()
-  const known = rows.filter(isKnown)
-  const row = known[Number(chosen)] ?? known[0]
+  const row = rows[Number(chosen ?? Math.max(rows.findIndex(isKnown), 0))] ?? rows[0]
   if (!row) return null
-  const { used, limit } = row
-  const { capacity, decisions } = used
-  const units = Number(given ?? Math.floor(capacity / 2))
-  const most = mostRefused(used, units)
-  const lower = limitText(isBucket(limit.algorithm) ? { ...limit, capacity: units } : { ...limit, limit: units })
   return (
     <Section title="What if a limit were lower">
       <div class="filters">
         <Choice
           label="Limit"
-          value={String(known.indexOf(row))}
-          of={known.map((each, i) => [String(i), `${each.policy}: ${limitText(each.limit)}`] as const)}
+          value={String(rows.indexOf(row))}
+          of={rows.map((each, i) => [String(i), nameOf(each)] as const)}
           set={(next) => {
             choose(next)
             set(undefined)
           }}
         />
-        <TextField
-          label={isBucket(limit.algorithm) ? 'Capacity, same refill' : 'Units'}
-          type="number"
-          value={given ?? String(units)}
-          set={set}
-        />
-      </div>
-      <p class="below" aria-live="polite">
-        {most === undefined ? (
-          `Type a number from 1 to ${whole(capacity - 1)}.`
-        ) : (
-          <>
-            <b>{lower}</b> would have refused{' '}
-            {most === 0 ? 'none' : `at most ${whole(most)} (${share(most / decisions)})`} of {whole(decisions)}{' '}
-            decisions since <Time at={Math.min(...processes.map(({ startedAt }) => startedAt))} />, when the earliest
-            process began.
-          </>
+        {isKnown(row) && (
+          <TextField
+            label={isBucket(row.limit.algorithm) ? 'Capacity, same refill' : 'Units'}
+            type="number"
+            value={String(given ?? half(row))}
+            set={set}
+          />
         )}
-      </p>
+      </div>
+      {isKnown(row) ? (
+        <Bound row={row} units={Number(given ?? half(row))} processes={processes} />
+      ) : (
+        <p class="below" aria-live="polite">
+          Not known: {unknownWhy(row)}.
+        </p>
+      )}
     </Section>
+  )
+}
+
+const nameOf = (row: LimitRow): string => `${row.policy}: ${limitText(row.limit)}${isKnown(row) ? '' : ' (not known)'}`
+
+/** The number that is proposed. */
+const half = ({ used }: KnownRow): number => Math.floor(used.capacity / 2)
+
+interface BoundProps {
+  readonly row: KnownRow
+  readonly units: number
+  readonly processes: FiguresAnswer['processes']
+}
+
+function Bound({ row: { used, limit }, units, processes }: BoundProps) {
+  const { capacity, decisions } = used
+  const most = mostRefused(used, units)
+  const lower = limitText(isBucket(limit.algorithm) ? { ...limit, capacity: units } : { ...limit, limit: units })
+  return (
+    <p class="below" aria-live="polite">
+      {most === undefined ? (
+        `Type a number from 1 to ${whole(capacity - 1)}.`
+      ) : (
+        <>
+          <b>{lower}</b> would have refused{' '}
+          {most === 0 ? 'none' : `at most ${whole(most)} (${share(most / decisions)})`} of {whole(decisions)} decisions
+          since <Time at={Math.min(...processes.map(({ startedAt }) => startedAt))} />, when the earliest process began.
+        </>
+      )}
+    </p>
   )
 }

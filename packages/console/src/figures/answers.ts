@@ -46,6 +46,8 @@ export interface UsedRow {
   readonly limit: string
   /** Units of the limit; of a bucket, what it holds. `null`: nothing bounds what a lower limit would have refused. */
   readonly capacity: number | null
+  /** Set where that is because its size has changed since the processes began, or differs between them or between clients. */
+  readonly resized?: true
   /** Decisions that another limit of the limiter, or a ban, refused: a lower limit may refuse as many more than needed more than it. */
   readonly refusedElsewhere: number
   /** `counts[i]` needed up to `bounds[i]`, and more than the bound before. One more than `bounds`. */

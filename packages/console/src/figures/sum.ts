@@ -158,7 +158,8 @@ function usedRow([policy, limit, sums, capacity]: ReturnType<SummedRows['read']>
   return {
     policy,
     limit,
-    capacity: capacity === 0 ? null : capacity,
+    capacity: capacity > 0 ? capacity : null,
+    ...(capacity < 0 && { resized: true as const }),
     bounds: USED_BOUNDS,
     counts,
     decisions: counts.reduce((sum, count) => sum + count, 0),

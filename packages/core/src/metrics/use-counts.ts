@@ -5,12 +5,21 @@ const BUCKETS = 100
 /** Quotients of whole numbers: 0.29 of a limit of 100 must not be taken for a little more than 29 hundredths. */
 const ROUNDING = 1e-9
 
+/** In place of the capacity of a limit that has had another one, as after a change, or that differs between clients or processes. */
+export const RESIZED = -1
+
+/** The capacity that two counts of a limit share; without one `RESIZED`, or 0 where either has none. */
+export function commonCapacity(one: number, other: number): number {
+  if (one === other) return one
+  return one === 0 || other === 0 ? 0 : RESIZED
+}
+
 /** Counts the shares of one limit that decisions needed, in fixed memory. */
 export class LimitUseCounts {
   readonly #ownPolicy: string
   readonly #limit: string
   readonly #counts = new Float64Array(BUCKETS + 1)
-  /** Undefined before the first plan, 0 where there is none for a lower limit. */
+  /** Undefined before the first plan, `RESIZED` or 0 where there is none for a lower limit. */
   #capacity: number | undefined
 
   constructor(ownPolicy: string, limit: string) {
@@ -26,7 +35,7 @@ export class LimitUseCounts {
 
   /** @param capacity that of decisions from here on; 0 if they do not bound what a lower limit would have refused */
   startWith(capacity: number): void {
-    this.#capacity = this.#capacity === undefined || this.#capacity === capacity ? capacity : 0
+    this.#capacity = this.#capacity === undefined ? capacity : commonCapacity(this.#capacity, capacity)
   }
 
   read(policy: string, tier: string): Omit<UseCounts, 'refusedElsewhere'> {

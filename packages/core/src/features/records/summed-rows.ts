@@ -1,4 +1,5 @@
 import { OTHER } from '../../metrics/policy-counts.js'
+import { commonCapacity } from '../../metrics/use-counts.js'
 
 type Row = [policy: string, limit: string, numbers: readonly number[], size: number]
 
@@ -14,7 +15,7 @@ export class SummedRows {
 
   /**
    * @param limit '' in rows of policies
-   * @param size of the limit; 0 in a row whose limits differ in it
+   * @param size of the limit; `RESIZED` in a row whose limits differ in it, 0 if one has none
    */
   add(policy: string, limit: string, numbers: readonly number[], size = 0): void {
     const hasRoom = this.#rows.has(keyOf(policy, limit)) || this.#rows.size < this.#max - 1
@@ -31,7 +32,7 @@ export class SummedRows {
     const key = keyOf(policy, limit)
     const before = this.#rows.get(key)
     const sums = before?.[2].map((sum, i) => sum + (numbers[i] as number)) ?? numbers
-    this.#rows.set(key, [policy, limit, sums, before === undefined || before[3] === size ? size : 0])
+    this.#rows.set(key, [policy, limit, sums, before === undefined ? size : commonCapacity(before[3], size)])
   }
 }
 
