@@ -52,6 +52,8 @@ test('where a process keeps only its last 200 refusals, the answer says since wh
   expect(knownSince).toBeGreaterThanOrEqual(before)
   expect(knownSince).toBeLessThanOrEqual(refusals.at(-1).at)
   expect(await post('/why', { identity })).toMatchObject({ refusals: [], knownSince })
+  const { refused } = await post('/block/plan', { identity })
+  expect(refused).toEqual({ clients: 0, count: 0, knownSince })
 })
 
 test('processes on Redis say since when their refusals are known, too', async () => {

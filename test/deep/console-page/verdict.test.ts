@@ -10,7 +10,7 @@ import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { contextOf } from '../../support/context.js'
 import { startRedis } from '../../support/redis-server.js'
-import { consoleBrowser, find } from './browser.js'
+import { consoleBrowser, find, show } from './browser.js'
 import { servedStore } from './served.js'
 
 // What the page says of a client is true, and leads to what can be changed.
@@ -205,6 +205,24 @@ test('refusals of a process that records none are not recorded, and never none',
   expect(await page.getByText('What was admitted is not kept for single clients.').count()).toBe(1)
 })
 
+test('where newer refusals have replaced those of a client, the page says of which span they are, and shows its traffic', async () => {
+  const store = memoryStore()
+  const url = await served(store, { traffic: true })
+  const guard = createGuard({ name: 'web', store, limit: 1, window: '1h' })
+  for (let i = 0; i < 3; i++) await guard(contextOf({ ip: IP }))
+  for (let i = 0; i < 401; i++) await guard(contextOf({ ip: '203.0.113.9' }))
+  const { page, complaints } = await opened(url, 'ann')
+  const refusals = page.getByRole('region', { name: 'Last refusals', exact: true })
+  await refusals.getByText(/^of the last .+: newer refusals have replaced earlier ones$/).waitFor()
+  await find(page, 'ip', IP, /Nothing is known of this client/)
+  await page.getByText(/^No refusal of the last .+ is recorded\. Earlier ones are not known/).waitFor()
+  expect(await page.getByText('15 minutes is recorded').count()).toBe(0)
+  await page.getByText('Traffic of the last 15 minutes has at least 2 refusals of it, among 3 decisions').waitFor()
+  await page.getByRole('link', { name: 'its traffic' }).click()
+  await page.getByRole('button', { name: 'Remove the filter by client' }).waitFor()
+  expect(complaints).toEqual([])
+})
+
 test('the headline of a network is its block, or that it has none', async () => {
   const store = memoryStore()
   const url = await served(store, { policies: await documentOf({ all: { limits: [{ limit: 9, window: '1h' }] } }) })
@@ -214,6 +232,55 @@ test('the headline of a network is its block, or that it has none', async () => 
   await page.getByText('The addresses of this network are refused.').waitFor()
   await page.getByText('Its network ip 198.18.4.0/23 is blocked').waitFor()
   expect(await tones(page)).toEqual(['bad'])
+})
+
+test('an override keeps its date where it is changed, and warns once everyone has more', async () => {
+  const redis = await startRedis()
+  open.push(() => redis.stop())
+  const client = new Redis(redis.port)
+  const store = redisStore(client, { timeout: 15_000 })
+  const documents = new RedisDocuments((command, ...args) => client.call(command, ...args), 'default', 'sluice:')
+  const textOf = (limit: number) => `{ version: 1, policies: { all: { limits: [{ limit: ${limit}, window: 1h }] } } }`
+  await documents.save(textOf(5), 0, 'carol')
+  const document = await policies.from({ redis: client, save: client })
+  open.push(
+    () => client.disconnect(),
+    () => store.close(),
+    () => document.close(),
+  )
+  const url = await served(store, { policies: document })
+  const { page, complaints } = await opened(url, 'ann')
+  await find(page, 'ip', IP, /Nothing is known of this client/)
+  const dialog = page.getByRole('dialog')
+  const raise = async () => {
+    await page.getByRole('button', { name: 'Raise a limit' }).click()
+    await dialog.getByRole('heading', { name: 'Raise a limit until a date' }).waitFor()
+  }
+  await raise()
+  const date = `${new Date(Date.now() + 86_400_000).toISOString().slice(0, 10)}T20:00`
+  await dialog.getByLabel('Until').fill(date)
+  await dialog.getByText('5 per h becomes 10 per h').waitFor()
+  await dialog.getByRole('button', { name: 'Apply' }).click()
+  const own = page.getByRole('region', { name: 'Limits of its own, table' })
+  await own.getByRole('row', { name: /all limit 10/ }).waitFor()
+  expect(await own.getByText('lower than').count()).toBe(0)
+  await raise()
+  expect(await dialog.getByLabel('Until').inputValue()).toBe(date)
+  await page.keyboard.press('Escape')
+  await documents.save(textOf(50), 1, 'carol')
+  await expect
+    .poll(
+      async () => {
+        await page.reload()
+        await own.getByRole('row', { name: /all limit 10/ }).waitFor()
+        return own.textContent()
+      },
+      { timeout: 30_000, interval: 1000 },
+    )
+    .toMatch(/lower than the policy's limit now: 10 beside 50 per h/)
+  await show(page, 'policies')
+  await page.getByText("lower than the policy's limit now: 10 beside 50 per h").waitFor()
+  expect(complaints).toEqual([])
 })
 
 test('an override stands on the page of its client, and a change of a document with its effect; both can be taken back', async () => {
