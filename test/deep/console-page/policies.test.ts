@@ -29,24 +29,6 @@ test('a number below a limit shows at most how many requests it would have refus
   expect(complaints).toEqual([])
 })
 
-test('a limit whose size has changed says so, and the others stay known', async () => {
-  const store = memoryStore()
-  const limiterOf = (name: string, limit: number) =>
-    createLimiter({ name, store, limits: [slidingLog({ limit, window: '1h' })] })
-  const [changed, same] = [limiterOf('resized', 10), limiterOf('same', 10)]
-  const { url, close } = await servedStore(store, { limiters: [changed, same] })
-  open.push(close)
-  for (const limiter of [changed, same, limiterOf('resized', 20)]) await limiter.consume('ann')
-  const { page, complaints } = await opened(`${url}/#/policies`, 'bob')
-  const limit = page.getByRole('combobox', { name: 'Limit' })
-  await page.getByText(/^5 per h would have refused none of 1 decisions since/).waitFor()
-  await limit.selectOption('resized: 10 per h (not known)')
-  await page.getByText(/^Not known: its size has changed since the processes began/).waitFor()
-  await limit.selectOption('same: 10 per h')
-  await page.getByText(/^5 per h would have refused none of 1 decisions since/).waitFor()
-  expect(complaints).toEqual([])
-})
-
 test('a link of the Grafana dashboard opens the page, with the limits of the policy marked', async () => {
   const store = memoryStore()
   const limiters = ['mail', 'sms-more'].map((name) => createLimiter({ name, store, limit: 10, window: '1h' }))

@@ -69,8 +69,8 @@ export interface UseCounts {
   readonly ownPolicy: string
   readonly limit: string
   /**
-   * Units of the limit. 0 if what a lower limit would have refused has no bound: the units differed between decisions; another cost
-   * than 1 was charged; or units were refunded, settled, leased, reserved, or waited for.
+   * Units of the limit. 0 if what a lower limit would have refused has no bound: another cost than 1 was charged; or units were
+   * refunded, settled, leased, reserved, or waited for. -1 if the units differed between decisions.
    */
   readonly capacity: number
   /** Decisions of the limiter that another limit or a ban refused. */
