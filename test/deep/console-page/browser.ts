@@ -26,6 +26,12 @@ export const PAGES = [
   'changes',
 ] as const
 
+/** Tables that are wider than their place, so that a part of them is out of sight or below a button. */
+export const cutIn = (page: Page): Promise<string[]> =>
+  page.evaluate<string[]>(`[...document.querySelectorAll('.table')]
+    .filter((table) => table.scrollWidth > table.clientWidth)
+    .map((table) => table.ariaLabel + ': ' + table.scrollWidth + ' px in ' + table.clientWidth + ' px')`)
+
 /** Starts a browser for the tests of a file. `open`: what is closed after each of them. */
 export function consoleBrowser() {
   let browser: Browser

@@ -7,7 +7,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { contextOf } from '../../support/context.js'
 import { type RedisServer, startRedis } from '../../support/redis-server.js'
 import { until } from '../../support/until.js'
-import { consoleBrowser } from './browser.js'
+import { consoleBrowser, cutIn, PICTURES } from './browser.js'
 import { servedStore } from './served.js'
 
 const MINUTE_MS = 60_000
@@ -60,6 +60,8 @@ test.each([
   async function pass(to: number, count: number) {
     for (; now < to; now += MINUTE_MS) {
       for (let n = 0; n < count; n++) await guard(contextOf({ ip: '192.0.2.7' }))
+      // Blocks refuse as many after the change, and none before it.
+      for (let n = 0; n < count; n++) if (now > changed) await guard(contextOf({ ip: '198.51.100.7' }))
       const body = { from: now - MINUTE_MS, to: now }
       const headers = { 'Content-Type': 'application/json', 'Sluice-Console': '1' }
       // Only so many questions are answered in two seconds.
@@ -69,6 +71,7 @@ test.each([
   }
   await pass(changed, REQUESTS)
   now = changed + 20_000
+  await store.blocks.add({ ip: '198.51.100.0/24' }, { for: '1d' })
   const change = {
     by: 'dave',
     action: 'apply',
@@ -88,7 +91,13 @@ test.each([
   const version = page.getByRole('row', { name: /dave new version/ })
   await expect
     .poll(() => version.locator('.what-changed p').textContent(), { timeout: 20_000 })
-    .toBe(`Refused by all: ${effect}`)
-  expect(await version.locator('.worse').textContent()).toMatch(/^75%/)
+    .toBe(`Refused by limits of all: ${effect}`)
+  // A verdict that is too early accuses nobody.
+  expect(await version.locator('.worse').allTextContents()).toEqual(minutes < 10 ? [] : ['75% of 80'])
+  for (const width of [1280, 1024, 390]) {
+    await page.setViewportSize({ width, height: 800 })
+    expect(await cutIn(page), `at ${width} px`).toEqual([])
+    await page.screenshot({ path: `${PICTURES}/effect-${minutes}-${width}.png`, fullPage: true })
+  }
   expect(complaints).toEqual([])
 })

@@ -8,9 +8,6 @@ import { withoutRecords } from '../parts/refusals.js'
 /** Refusals of one client among the last ones that are worth a look, and their share. */
 const MANY_REFUSALS = 20
 const MOST_REFUSALS = 0.5
-/** The share of decisions that are refusals, and the rate of decisions from which it says something. */
-const HIGH_SHARE = 0.25
-const ENOUGH_DECISIONS = 2
 
 /** A sentence about something that an operator may have to do. */
 export interface Attention {
@@ -23,14 +20,16 @@ interface Known {
   readonly about: About
   readonly policies: PoliciesAnswer | undefined
   readonly figures: FiguresAnswer | undefined
+  /** Since when the share of refusals needs attention. */
+  readonly refusedSince: number | undefined
   readonly refusals: readonly Refusal[] | undefined
 }
 
-export function attentionOf({ about, policies, figures, refusals }: Known): readonly Attention[] {
-  return [...ofFigures(about, figures), ...ofDocuments(policies), ...ofRefusals(refusals ?? [])]
+export function attentionOf({ about, policies, figures, refusedSince, refusals }: Known): readonly Attention[] {
+  return [...ofFigures(about, figures, refusedSince), ...ofDocuments(policies), ...ofRefusals(refusals ?? [])]
 }
 
-function* ofFigures({ store }: About, figures: FiguresAnswer | undefined): Generator<Attention> {
+function* ofFigures({ store }: About, figures: Known['figures'], since: number | undefined): Generator<Attention> {
   // Of before an outage, which stands above every page.
   if (!figures || store.state === 'unavailable') return
   const { away, perSecond } = figures.sum
@@ -48,7 +47,7 @@ function* ofFigures({ store }: About, figures: FiguresAnswer | undefined): Gener
     }
   }
   const refused = perSecond.refused / Math.max(perSecond.decisions, 1)
-  if (perSecond.decisions >= ENOUGH_DECISIONS && refused > HIGH_SHARE) {
+  if (since !== undefined) {
     yield { key: 'share', tone: 'warn', text: `${share(refused)} of the decisions of the last second are refusals.` }
   }
   const silent = withoutRecords(figures)

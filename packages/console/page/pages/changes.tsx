@@ -7,8 +7,8 @@ import { useShell } from '../context.js'
 import { useAsk, useAsked, usePages } from '../live/use-ask.js'
 import { Chip, Failure, Notice, Operator, PageHead, Section, Text, Time, Who } from '../parts/basics.js'
 import { Choice } from '../parts/dialog.js'
-import { Difference, differenceOf } from '../parts/difference.js'
-import { limitText, policyIn } from '../parts/format.js'
+import { blockFrom, Difference, differenceOf } from '../parts/difference.js'
+import { policyIn } from '../parts/format.js'
 import { More, Table } from '../parts/table.js'
 import { goWith, type Query } from '../router.js'
 import { type DocumentChange, Effects } from './effect.js'
@@ -97,8 +97,11 @@ export function Changes({ query: { by, action } }: { query: Query }) {
         <More next={found.next} />
       </Section>
       {has('/api/versions') && limiters.length > 0 && (
-        <Section title="Versions of documents" aside={<span class="muted">the last twenty</span>}>
-          <Versions limiters={limiters} />
+        <Section
+          title="Versions of documents"
+          aside={<span class="muted">{by ? `by ${by}, of the last twenty` : 'the last twenty'}</span>}
+        >
+          <Versions limiters={limiters} by={by} />
         </Section>
       )}
     </>
@@ -189,15 +192,20 @@ function ChangeTable({ changes, all, empty, documents }: ChangeTableProps) {
               kind !== undefined && value !== undefined && <Who {...{ kind, value }} />
             ),
         },
-        { title: 'Reason', show: ({ before, after }) => <Text>{reasonIn(after) ?? reasonIn(before)}</Text> },
         {
           title: 'What changed',
           show: (change) => {
             const version = versionOf(change, documents)
+            const reason = reasonIn(change.after) ?? reasonIn(change.before)
             return (
               <div class="what-changed">
-                <Details of={change} version={version} />
+                {reason !== undefined && (
+                  <p class="muted">
+                    <Text>{reason}</Text>
+                  </p>
+                )}
                 {version && compared.includes(version) && <Effects of={version} />}
+                <Details of={change} version={version} />
               </div>
             )
           },
@@ -263,21 +271,17 @@ function Action({ of: { action, policy, state } }: { of: Change }) {
 }
 
 function Details({ of, version }: { of: Change; version: KnownVersion | undefined }) {
-  const { policies } = useShell()
-  const { action, policy, before, after } = of
-  const limits = policies?.documents.flatMap((each) => each.policies).find(({ name }) => name === policy)?.limits ?? []
-  const lines = [
-    ...differenceOf(before, after),
-    ...(action === 'override' && limits.length > 0 ? [`others have ${limits.map(limitText).join('; ')}`] : []),
-    ...versionsText(of),
-  ]
-  return <Difference lines={[...lines, ...(version?.differences ?? [])]} />
+  const { action, at, before, after } = of
+  const { until } = (before ?? {}) as Undoable
+  const lines = action === 'block' ? differenceOf({ until }, blockFrom(at, after)) : differenceOf(before, after)
+  return <Difference lines={[...lines, ...versionsText(of), ...(version?.differences ?? [])]} />
 }
 
 /** Of a document: its versions before and after. */
 function versionsText({ before, after }: Change): string[] {
-  const [was, is] = [before, after] as ({ document?: string; version?: number } | undefined)[]
-  return is?.document === undefined ? [] : [`version ${was?.version} → ${is.version}`]
+  const [was, is] = [before, after] as ({ document?: string; version?: number; sameAs?: number } | undefined)[]
+  if (is?.document === undefined) return []
+  return [`version ${was?.version} → ${is.version}${is.sameAs === undefined ? '' : `, the same as ${is.sameAs}`}`]
 }
 
 interface Undoable {

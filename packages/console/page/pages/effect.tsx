@@ -17,6 +17,9 @@ const MAX_POLICIES = 4
 /** The share of decisions by which refusals have to rise to be told. */
 const WORSE = 0.05
 
+/** Outcomes that no limit causes. Their requests are left out on both sides of a change. */
+const NOT_BY_LIMITS = ['blocked', 'banned', 'denied', 'unavailable']
+
 /** A change of a document, between the one before and the one after it. */
 export interface DocumentChange extends Pick<Version, 'at' | 'differences'> {
   readonly limiter: string
@@ -75,16 +78,17 @@ function Effect({ of, policy }: { of: DocumentChange; policy: string }) {
   const [was, is] = [useRefused(of, policy, before), useRefused(of, policy, after)]
   const minutes = minutesIn(after)
   const isOver = of.until < Date.now()
+  const isTooEarly = minutes < BESIDE && !isOver
   return (
     <p>
-      Refused by <Text>{policy}</Text>: {partText(was, minutesIn(before))} →{' '}
-      <span class={isWorse(was, is) ? 'worse' : undefined}>{partText(is, minutes)}</span>
+      Refused by limits of <Text>{policy}</Text>: {partText(was, minutesIn(before))} →{' '}
+      <span class={!isTooEarly && isWorse(was, is) ? 'worse' : undefined}>{partText(is, minutes)}</span>
       {minutes < BESIDE && (
         <span class="muted">
           {' '}
-          {isOver
-            ? `in ${counted(minutes, 'minute')}, until the next change`
-            : `too early: ${minutes} of ${BESIDE} minutes`}
+          {isTooEarly
+            ? `too early: ${minutes} of ${BESIDE} minutes`
+            : `in ${counted(minutes, 'minute')}, until the next change`}
         </span>
       )}
     </p>
@@ -115,7 +119,7 @@ function useRefused(of: DocumentChange, policy: string, { from, to }: Span): Ref
   const past = { ...body, step: 'minute' }
   const history = useAsk<HistoryAnswer>(isAny && isWithout ? '/api/figures/history' : undefined, past, EVERY_MS)
   if (traffic.answer && !isWithout) {
-    const { entries } = traffic.answer.reasons
+    const entries = traffic.answer.reasons.entries.filter(({ value }) => !NOT_BY_LIMITS.includes(value))
     const sum = (field: 'decisions' | 'refused') => entries.reduce((all, entry) => all + entry[field], 0)
     return { isRecorded: true, refused: sum('refused'), decisions: sum('decisions') }
   }
@@ -123,7 +127,8 @@ function useRefused(of: DocumentChange, policy: string, { from, to }: Span): Ref
   const all = policies?.documents.find(({ limiter }) => limiter === of.limiter)?.policies ?? []
   const own = all.filter(({ name }) => policyIn(name) === policy).flatMap(({ limits }) => limits)
   const rows = history.answer.rows.filter(
-    ({ limit, reported }) => !reported && own.some(({ name = policy }) => name === limit),
+    ({ limit, outcome, reported }) =>
+      !reported && !NOT_BY_LIMITS.includes(outcome) && own.some(({ name = policy }) => name === limit),
   )
   return {
     isRecorded: history.answer.processes.some((count) => count > 0),

@@ -1,4 +1,4 @@
-import { useMemo } from 'preact/hooks'
+import { useMemo, useRef } from 'preact/hooks'
 import type { HistoryAnswer } from '../../src/figures/answers.js'
 import type { Change, KnownRefusals, PageOf } from '../answers.js'
 import { useShell } from '../context.js'
@@ -11,7 +11,9 @@ import { KnownSpan, NotRecorded, RefusalTable } from '../parts/refusals.js'
 import { isInMemory, StoreChip } from '../parts/store.js'
 import { goWith, type Query } from '../router.js'
 import { type Attention, attentionOf } from './attention.js'
+import { firstIn, NoFigures } from './no-figures.js'
 import { Outbound } from './outbound.js'
+import { sinceOf } from './refused-since.js'
 import { Traffic } from './send-traffic.js'
 import { bodyOf, grouped, groupOf, RANGES, type Span, showSpan, spanOf, Zoom } from './span.js'
 
@@ -23,7 +25,14 @@ export function Overview({ query }: { query: Query }) {
   const { about, has, policies } = useShell()
   const live = useFigures()
   const refusals = useAsk<KnownRefusals>('/api/refusals', undefined, REFUSALS_EVERY_MS)
-  const attention = attentionOf({ about, policies, figures: live.latest, refusals: refusals.answer?.refusals })
+  const refusedSince = useRefusedSince(live)
+  const attention = attentionOf({
+    about,
+    policies,
+    figures: live.latest,
+    refusedSince,
+    refusals: refusals.answer?.refusals,
+  })
   return (
     <>
       <PageHead title="Overview" about={<StoreChip store={about.store} />}>
@@ -53,6 +62,13 @@ export function Overview({ query }: { query: Query }) {
       </Section>
     </>
   )
+}
+
+/** Since when the share of refusals needs attention. */
+function useRefusedSince({ latest }: Live): number | undefined {
+  const since = useRef<number | undefined>(undefined)
+  if (latest) since.current = sinceOf(since.current, latest.sum.perSecond, latest.at)
+  return since.current
 }
 
 function AttentionList({ all }: { all: readonly Attention[] }) {
@@ -239,7 +255,9 @@ export function PastCurves({ range, zoom }: PastCurvesProps) {
   return (
     <>
       <Failure of={history} />
-      {answer ? (
+      {answer && range.to !== undefined && firstIn(answer) === undefined ? (
+        <NoFigures to={range.to} />
+      ) : answer ? (
         <Chart name={`Decisions and refusals ${each}`} {...{ at, curves, marks, zoom }} />
       ) : (
         !history.error && <p class="empty">One moment.</p>

@@ -1,14 +1,16 @@
 import { goWith, type Query } from '../router.js'
 
 const MINUTE_MS = 60_000
-const HOUR_MS = 60 * MINUTE_MS
+export const HOUR_MS = 60 * MINUTE_MS
 const DAY_MS = 24 * HOUR_MS
 /** Hours are kept for as long, minutes for a week. */
-const KEPT_MS = 90 * DAY_MS
-const MINUTES_KEPT_MS = 7 * DAY_MS
+export const KEPT_MS = 90 * DAY_MS
+export const MINUTES_KEPT_MS = 7 * DAY_MS
 /** Minutes of one answer. */
 const MOST_MINUTES_MS = 1500 * MINUTE_MS
 const SHORTEST_MS = 10 * MINUTE_MS
+/** What ends as little before now ends at the present: addresses have whole minutes. */
+const PRESENT_MS = 2 * MINUTE_MS
 
 /** Spans that end now, by their names in the address. */
 export const RANGES = [
@@ -57,10 +59,12 @@ export function showSpan(from: number, to: number): void {
 export function Zoom({ span }: { span: Span }) {
   const { ms, to = Date.now() } = span
   const from = to - ms
+  // The newest figures stay in sight.
+  const inner = to > Date.now() - PRESENT_MS ? to : to - ms / 4
   const moves = [
     ['Earlier', from - ms / 2, to - ms / 2],
     ['Later', from + ms / 2, to + ms / 2],
-    ['Zoom in', from + ms / 4, to - ms / 4],
+    ['Zoom in', inner - ms / 2, inner],
     ['Zoom out', from - ms / 2, to + ms / 2],
   ] as const
   return (

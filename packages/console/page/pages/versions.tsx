@@ -12,8 +12,14 @@ export interface VersionsAnswer {
   readonly canSave: boolean
 }
 
+interface VersionsProps {
+  readonly limiters: readonly string[]
+  /** Shows those of one person. */
+  readonly by: string | undefined
+}
+
 /** The versions of each document. Documents that have none for the same reason share one sentence. */
-export function Versions({ limiters }: { limiters: readonly string[] }) {
+export function Versions({ limiters, by }: VersionsProps) {
   const [why, setWhy] = useState<Readonly<Record<string, string>>>({})
   const noVersions = useCallback((limiter: string, message: string) => {
     setWhy((known) => ({ ...known, [limiter]: message }))
@@ -22,7 +28,7 @@ export function Versions({ limiters }: { limiters: readonly string[] }) {
   return (
     <>
       {limiters.map((limiter) => (
-        <VersionsOf key={limiter} {...{ limiter, noVersions }} />
+        <VersionsOf key={limiter} {...{ limiter, by, noVersions }} />
       ))}
       {sentences.map((sentence) => (
         <p key={sentence} class="muted">
@@ -33,12 +39,12 @@ export function Versions({ limiters }: { limiters: readonly string[] }) {
   )
 }
 
-interface VersionsOfProps {
+interface VersionsOfProps extends Pick<VersionsProps, 'by'> {
   readonly limiter: string
   readonly noVersions: (limiter: string, message: string) => void
 }
 
-function VersionsOf({ limiter, noVersions }: VersionsOfProps) {
+function VersionsOf({ limiter, by, noVersions }: VersionsOfProps) {
   const { mayAct, open } = useShell()
   const found = useAsk<VersionsAnswer>('/api/versions', { limiter })
   const title = `Versions of ${limiter}`
@@ -48,6 +54,7 @@ function VersionsOf({ limiter, noVersions }: VersionsOfProps) {
   }, [limiter, without, noVersions])
   if (without !== undefined) return null
   const newest = found.answer?.versions[0]?.version
+  const shown = found.answer?.versions.filter((version) => !by || version.by === by)
   return (
     <>
       <h3>
@@ -56,8 +63,8 @@ function VersionsOf({ limiter, noVersions }: VersionsOfProps) {
       <Failure of={found} />
       <Table
         name={title}
-        rows={found.answer?.versions ?? (found.error ? [] : undefined)}
-        empty={found.error ? 'They are not known.' : 'No version was saved.'}
+        rows={shown ?? (found.error ? [] : undefined)}
+        empty={found.error ? 'They are not known.' : by ? 'None of these versions is theirs.' : 'No version was saved.'}
         keyOf={({ version }) => version}
         columns={[
           {

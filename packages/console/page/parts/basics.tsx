@@ -11,7 +11,15 @@ export function Time({ at }: { at: number }) {
   if (isForever(at)) return <>never</>
   return (
     <time dateTime={new Date(at).toISOString()} title={preciseTime(at)}>
-      {shortTime(at)}
+      {/* In a narrow column, the day is a line of its own. */}
+      {shortTime(at)
+        .split(/(?<=,) /)
+        .flatMap((part, i) => [
+          i > 0 && ' ',
+          <span key={part} class="short">
+            {part}
+          </span>,
+        ])}
     </time>
   )
 }

@@ -2,7 +2,7 @@ import { UnblockDialog } from '../actions/actions.js'
 import type { Block } from '../answers.js'
 import { useShell } from '../context.js'
 import { Chip, Operator, Text, Time, Who } from './basics.js'
-import { whole } from './format.js'
+import { counted, whole } from './format.js'
 import { Table } from './table.js'
 
 interface BlockTableProps {
@@ -29,19 +29,19 @@ export function BlockTable({ name, blocks, isOfOne, empty = 'None.' }: BlockTabl
         },
         {
           title: 'Kind',
-          show: ({ ban }) => <Chip tone="bad">{ban ? `ban, rung ${ban.rung}` : 'block'}</Chip>,
+          show: ({ ban }) => (
+            <>
+              <Chip tone="bad">{ban ? `ban, rung ${ban.rung}` : 'block'}</Chip>
+              {ban && <span class="muted"> {counted(ban.strikes, 'strike')}</span>}
+            </>
+          ),
+          sort: ({ ban }) => ban?.strikes,
         },
         { title: 'Policy', show: ({ policy = 'every policy' }) => <Text>{policy}</Text>, sort: ({ policy }) => policy },
         { title: 'Reason', show: ({ reason }) => <Text>{reason}</Text>, sort: ({ reason }) => reason },
         { title: 'By', show: ({ by }) => by !== undefined && <Operator name={by} />, sort: ({ by }) => by },
         { title: 'Since', isNumber: true, show: ({ since }) => <Time at={since} />, sort: ({ since }) => since },
         { title: 'Until', isNumber: true, show: ({ until }) => <Time at={until} />, sort: ({ until }) => until },
-        {
-          title: 'Strikes',
-          isNumber: true,
-          show: ({ ban }) => (ban ? whole(ban.strikes) : ''),
-          sort: ({ ban }) => ban?.strikes,
-        },
         { title: 'Times', isNumber: true, show: ({ times }) => whole(times), sort: ({ times }) => times },
         mayAct && {
           title: 'Action',

@@ -1,7 +1,7 @@
 import { duration, isForever, shortTime, whole } from './format.js'
 
 /** Fields that other columns of a change show. */
-const SHOWN = ['reason', 'kind', 'value', 'by', 'at', 'version', 'policy']
+const SHOWN = ['reason', 'kind', 'value', 'by', 'at', 'version', 'sameAs', 'policy']
 const TIMES = ['until', 'since', 'expiresAt']
 
 /** What was changed, a line for each field: `limit: 5 → 30`. Of what was used, what was left. */
@@ -14,6 +14,16 @@ export function differenceOf(before: unknown, after: unknown): readonly string[]
     if (after === undefined) return [`${field} was ${old}`]
     return [`${field}: ${old === undefined ? '' : `${old} → `}${now ?? 'none'}`]
   })
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+
+/** A block as it is given, with its end: what a block replaces has its end alone. */
+export function blockFrom(at: number, given: unknown) {
+  const { for: lasts } = (given ?? {}) as { readonly for?: number | string }
+  const [, amount, unit = ''] = /^([\d.]+) *([a-z]+)$/.exec(String(lasts)) ?? []
+  const ms = typeof lasts === 'number' ? lasts : Number(amount) * (UNIT_MS[unit] ?? Number.NaN)
+  return { for: typeof lasts === 'number' ? duration(lasts) : lasts, ...(ms >= 0 && { until: at + ms }) }
 }
 
 function fieldsOf(value: unknown, path = '', into = new Map<string, string>()): Map<string, string> {
