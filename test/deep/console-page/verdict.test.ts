@@ -328,7 +328,7 @@ test('an override stands on the page of its client, and a change of a document w
   await page.getByRole('link', { name: 'Changes' }).click()
   const version = page.getByRole('row', { name: /dave new version/ })
   await version.getByText('+ limit: 3').waitFor()
-  await version.getByText(/Refused by all: – → – too early: 0 of 10 minutes/).waitFor()
+  await version.getByText(/Refused by limits of all: – → – too early: 0 of 10 minutes/).waitFor()
   await version.getByRole('button', { name: 'Undo' }).click()
   await dialog.getByRole('button', { name: 'Roll back' }).click()
   await page.getByRole('row', { name: /ann rolled back/ }).waitFor()
