@@ -117,9 +117,10 @@ describe('nothing bounds what a lower limit would have refused', () => {
   const log = (limit: number) => slidingLog({ ...common, limit })
 
   test('if a request costs more than 1', async () => {
-    const of = (cost: number) => usedAfter({ limits: [log(5)] }, (limiter) => limiter.consume(ann, { cost }))
-    expect((await of(1)).capacities()).toEqual([5])
-    expect((await of(2)).capacities()).toEqual([0])
+    const of = (cost: number | { readonly requests: number }) =>
+      usedAfter({ limits: [log(5)] }, (limiter) => limiter.consume(ann, { cost } as { cost: number }))
+    for (const cost of [1, { requests: 1 }]) expect((await of(cost)).capacities()).toEqual([5])
+    for (const cost of [2, { requests: 2 }]) expect((await of(cost)).capacities()).toEqual([0])
   })
 
   test('if units come back', async () => {

@@ -53,7 +53,8 @@ export class Counts implements DecisionCounter {
     const { request } = decision
     // During an outage the limits differ: they are shares, or not those that other processes charge.
     if (verdict.kind === 'decided') this.#countUse(ofTier, decision)
-    if (request.costs !== (request.plan as ReadablePlan).ones) counts.chargesOnes = false
+    const { costs, plan } = request
+    if (costs !== (plan as ReadablePlan).ones && costs.some((cost) => cost !== 1)) counts.chargesOnes = false
     if (isHeld(decision)) counts.units.add(request, 'charged')
     if (request.permitId !== '' && allowed && isHeld(decision)) this.permits.take(counts.policy, request)
   }
