@@ -1,3 +1,4 @@
+// Runs alone: it reads the figures of all stores of its process.
 import { randomUUID } from 'node:crypto'
 import { createLimiter, liveFigures, memoryStore, redisStore, type Store } from '@sluice/core'
 import { Redis } from 'ioredis'
@@ -77,6 +78,6 @@ test('figures say whether a process records its refusals', async () => {
   await elsewhere.ready()
   const { get } = await served(storeOn(prefix))
   const processes = async () => (await get('/figures')).processes
-  await until('this process reports', async () => (await processes()).length > 0)
+  await until('this process reports', async () => (await processes()).length > 0, { everyMs: 200 })
   expect(await processes()).toMatchObject([{ recordsRefusals: true }])
 })
