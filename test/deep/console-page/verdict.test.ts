@@ -234,7 +234,8 @@ test('the headline of a network is its block, or that it has none', async () => 
   expect(await tones(page)).toEqual(['bad'])
 })
 
-test('an override keeps its date where it is changed, and warns once everyone has more', async () => {
+/** A document in Redis whose policy `all` has 5 an hour, and its store. */
+async function savedOnRedis() {
   const redis = await startRedis()
   open.push(() => redis.stop())
   const client = new Redis(redis.port)
@@ -248,6 +249,11 @@ test('an override keeps its date where it is changed, and warns once everyone ha
     () => store.close(),
     () => document.close(),
   )
+  return { store, documents, textOf, document }
+}
+
+test('an override keeps its date where it is changed, and warns once everyone has more', async () => {
+  const { store, documents, textOf, document } = await savedOnRedis()
   const url = await served(store, { policies: document })
   const { page, complaints } = await opened(url, 'ann')
   await find(page, 'ip', IP, /Nothing is known of this client/)
@@ -284,19 +290,7 @@ test('an override keeps its date where it is changed, and warns once everyone ha
 })
 
 test('an override stands on the page of its client, and a change of a document with its effect; both can be taken back', async () => {
-  const redis = await startRedis()
-  open.push(() => redis.stop())
-  const client = new Redis(redis.port)
-  const store = redisStore(client, { timeout: 15_000 })
-  const documents = new RedisDocuments((command, ...args) => client.call(command, ...args), 'default', 'sluice:')
-  const textOf = (limit: number) => `{ version: 1, policies: { all: { limits: [{ limit: ${limit}, window: 1h }] } } }`
-  await documents.save(textOf(5), 0, 'carol')
-  const document = await policies.from({ redis: client, save: client })
-  open.push(
-    () => client.disconnect(),
-    () => store.close(),
-    () => document.close(),
-  )
+  const { store, documents, textOf, document } = await savedOnRedis()
   const url = await served(store, { policies: document, traffic: true })
   const { page } = await opened(url, 'ann')
   await find(page, 'ip', IP, /Nothing is known of this client/)

@@ -147,7 +147,7 @@ function Effect({ plan, failure, policy, duration }: EffectProps) {
           ))}
           {allowedInside.map(({ list, entries }) => (
             <li key={list}>
-              {counted(entries, 'entry').replace(/entrys$/, 'entries')} of the list <Text>{list}</Text> in this network{' '}
+              {counted(entries, 'entry', 'entries')} of the list <Text>{list}</Text> in this network{' '}
               {entries === 1 ? 'is' : 'are'} let in all the same.
             </li>
           ))}

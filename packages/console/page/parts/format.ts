@@ -84,7 +84,8 @@ export const isBucket = (algorithm: string | undefined): boolean =>
   algorithm === 'tokenBucket' || algorithm === 'leakyBucket' || algorithm === 'gcra'
 
 /** `2 refusals`, `1 refusal`. */
-export const counted = (count: number, thing: string): string => `${whole(count)} ${thing}${count === 1 ? '' : 's'}`
+export const counted = (count: number, thing: string, plural = `${thing}s`): string =>
+  `${whole(count)} ${count === 1 ? thing : plural}`
 
 /** The policy of a name that may end on a tier, as those of documents do. */
 export const policyIn = (name: string): string => name.split('.', 1)[0] as string
