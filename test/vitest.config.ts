@@ -123,7 +123,6 @@ function projectsOf({ built, includes = () => true }: Part): TestProjectConfigur
       name: `${built ? 'built' : 'source'}, ${suffix}`,
       include,
       isolate,
-      ...(built && !isolate && { setupFiles: ['support/loaded-packages.ts'] }),
       env: { SLUICE_TEST: built ? 'built' : 'source' },
     },
   })
