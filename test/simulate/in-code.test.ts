@@ -1,4 +1,3 @@
-// Runs alone: in a worker of other files, Node once loaded the core by the path of a link, as a second copy; the cause is unknown.
 import { simulate, textOf } from '@sluice/simulate'
 import { expect, test } from 'vitest'
 
