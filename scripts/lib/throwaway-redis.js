@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
@@ -53,6 +53,9 @@ export async function startThrowawayRedis(settings = []) {
     kill()
     await ended
     rmSync(folder, { recursive: true, force: true })
+    // That asked about the socket. While a socket is the last file that a process has asked about, `realpathSync` of Node's module
+    // loader ends at the first folder that it knows, so that modules behind a link load a second time.
+    statSync(tmpdir())
   }
   try {
     await ready(server)
