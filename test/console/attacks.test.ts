@@ -65,6 +65,8 @@ const BODIES: Readonly<Record<string, object>> = {
   '/api/list/add': { list: 'vip', identity: IP },
   '/api/list/remove': { list: 'vip', identity: IP },
   '/api/offenders': { policy: 'mail' },
+  '/api/id': { identity: IP },
+  '/api/client': { id: 'pQ5c0nqT1zE7vYbX' },
   '/api/names': { identities: [{ kind: 'user', value: '42' }] },
   '/api/changes': {},
   '/api/figures/history': { from: 0, to: 0, step: 'hour' },

@@ -196,7 +196,7 @@ function PageAt({ place }: { place: Place }) {
     case 'traffic':
       return <TrafficPage query={place.query} />
     case 'client':
-      return <Client identity={place.identity} />
+      return <Client identity={place.identity} id={place.query.id} />
     case 'policies':
       return <Policies query={place.query} />
     case 'offenders':

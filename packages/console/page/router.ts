@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { Identity } from './answers.js'
 
-/** What a page shows first, such as a list: names that operators have given, never a client. */
+/** What a page shows first, such as a list: names that operators have given, and clients as random ids. */
 export type Query = Readonly<Record<string, string>>
 
 /** A page, and its client: that is in the state of the history, as identities stand in no address. */

@@ -16,6 +16,7 @@ import { checkHost } from './safe/hosts.js'
 import { makeOwnLimiter } from './safe/own-limiter.js'
 import { checkForm, checkOrigin } from './safe/same-origin.js'
 import { checkedBody } from './schema.js'
+import { ClientIds } from './traffic/client-ids.js'
 import { recordTraffic } from './traffic/record-traffic.js'
 import { Traffic } from './traffic/traffic.js'
 import { warn } from './warn.js'
@@ -58,7 +59,8 @@ export function makeConsole<Request>(
   const stops = [recordRefusals(options.store), ...(options.traffic ? [recordTraffic(options.store)] : [])]
   const toProblem = (error: unknown) => problemOf(error, options.store)[0]
   const figures = consoleFigures(options.store, { problemOf: toProblem, text: jsonText }, reports)
-  const traffic = new Traffic(options.store)
+  const clientIds = new ClientIds(options.store)
+  const parts = { figures, clientIds, traffic: new Traffic(options.store, clientIds) }
   const all = [...ROUTES, ...own]
   const routes = new Map(all.map((route) => [route.path, route]))
   const documentText = openApi(all)
@@ -83,7 +85,7 @@ export function makeConsole<Request>(
     if (may === 'act' && options.readOnly) throw new Problem(403, 'this console is read only')
     if (may === 'act' && operator.may !== 'act') throw new Problem(403, 'this operator may only read')
     const body = schema && checkedBody(await readBody(exchange), schema)
-    const call = { console: options as CheckedOptions<never>, body: body as never, operator, ip, figures, traffic, ask }
+    const call = { console: options as CheckedOptions<never>, body: body as never, operator, ip, ask, ...parts }
     const answer = await run(call)
     return answer instanceof Stream ? answer : jsonReply(answer)
   }

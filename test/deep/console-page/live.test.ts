@@ -1,5 +1,7 @@
 // Deep: needs a browser.
-import { memoryStore } from '@sluice/core'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { createLimiter, memoryStore, redisStore } from '@sluice/core'
+import { Redis } from 'ioredis'
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { APPS, type StartApp } from '../../console/support.js'
@@ -91,4 +93,28 @@ test('a minute that is not over is not drawn, and the newest full one is told', 
   // Of 61 steps, the last one is not over.
   expect(await caption.textContent()).toMatch(/decisions a minute 3,600 /)
   expect(await captionAt(page, 1)).toMatch(/decisions a minute –/)
+})
+
+test('round trips above the largest bound are told as such, and not as none', async () => {
+  const own = await startRedis()
+  const client = new Redis(own.port)
+  const store = redisStore(client, { prefix: 'slow:', timeout: 15_000 })
+  open.push(
+    () => own.stop(),
+    () => client.disconnect(),
+    () => store.close(),
+  )
+  await store.ready()
+  const limiter = createLimiter({ name: 'slow', store, limit: 100, window: '1h' })
+  const { url, close } = await servedStore(store, { limiters: [limiter] })
+  open.push(close)
+  own.kill('SIGSTOP')
+  // One in sixteen is measured.
+  const decisions = Array.from({ length: 64 }, () => limiter.consume('ann'))
+  await sleep(1500)
+  own.kill('SIGCONT')
+  await Promise.all(decisions)
+  const { page } = await opened(url, 'ann')
+  const tile = page.locator('.tiles > div').filter({ hasText: 'Round trip' })
+  await expect.poll(() => tile.textContent()).toMatch(/^Round trip> 1,000 ms99 %; half above 1,000 ms/)
 })

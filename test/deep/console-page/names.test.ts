@@ -83,3 +83,16 @@ test('a name is in no address, no storage and no state of the history, and hosti
   expect(await page.title()).toBe('Client · Sluice console')
   expect(complaints).toEqual([])
 })
+
+test('a name that comes too late is asked for again', async () => {
+  const store = memoryStore()
+  const mail = createLimiter({ name: 'mail', store, limit: 2, window: '1h', key: byUser((user: string) => user) })
+  let calls = 0
+  const nameOf = () => (calls++ === 0 ? new Promise<string>(() => {}) : 'Ann Lee')
+  const { url, close } = await servedStore(store, { limiters: [mail], nameOf })
+  open.push(close)
+  await store.blocks.add({ user: '42' }, { for: '1h' })
+  const { page, complaints } = await opened(`${url}/#/blocks`, 'ann')
+  await page.locator('main .identity').filter({ hasText: 'user 42 Ann Lee' }).first().waitFor()
+  expect(complaints).toEqual([])
+})

@@ -5,13 +5,17 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { consoleFor } from '@sluice/console/express'
 import { memoryStore } from '@sluice/core'
+import { createGuard } from '@sluice/core/http'
 import { rateLimit } from '@sluice/express'
+import { policies } from '@sluice/policies'
 import type { AxeResults } from 'axe-core'
 import express from 'express'
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
 import { portOf } from '../../console/support.js'
+import { contextOf } from '../../support/context.js'
 import { consoleBrowser, PICTURES, settled } from './browser.js'
+import { servedStore } from './served.js'
 
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js')
 const LOOKS = [360, 1280].flatMap((width) =>
@@ -126,7 +130,15 @@ test('each value is a filter, the address is a link to send, and names no client
   await link.page.getByRole('link', { name: 'Open ip 198.51.100.4' }).click()
   await link.page.getByText('It is refused now.').waitFor()
   expect(link.page.url()).toBe(`${url}#/client`)
-  expect([...complaints, ...link.complaints]).toEqual([])
+  await link.page.getByRole('button', { name: 'Link', exact: true }).click()
+  await expect.poll(() => link.page.getByRole('status').textContent()).toMatch(/link to this client, for operators/)
+  expect(link.page.url()).toMatch(/#\/client\?id=[\w-]{16}$/)
+  const sent = await opened(link.page.url(), 'bob')
+  await sent.page.getByRole('heading', { level: 1, name: 'ip 198.51.100.4' }).waitFor()
+  await sent.page.getByText('It is refused now.').waitFor()
+  const ended = await opened(`${url}#/client?id=pQ5c0nqT1zE7vYbX`, 'bob')
+  await ended.page.getByText('This link to a client has ended').waitFor()
+  expect([...complaints, ...link.complaints, ...sent.complaints, ...ended.complaints]).toEqual([])
 })
 
 test('paths of an attacker stay text', async () => {
@@ -207,4 +219,45 @@ test('live decisions keep to the filters, and pause', async () => {
   await expect.poll(() => rows.count()).toBeGreaterThan(before)
   expect(page.url()).not.toMatch(/203/)
   expect(complaints).toEqual([])
+})
+
+test('whoever comes back from a client finds the live decisions that were held, and goes on', async () => {
+  const { url, send } = await served()
+  const { page, complaints } = await opened(`${url}#/traffic`, 'ann')
+  await page.getByRole('button', { name: 'Watch' }).click()
+  const rows = page.getByRole('region', { name: 'Live decisions, table' }).getByRole('row')
+  const sendSome = async () => {
+    for (let n = 0; n < 5; n++) await send('203.0.113.7', '/orders/1')
+    return rows.count()
+  }
+  await expect.poll(sendSome, { timeout: 30_000, interval: 500 }).toBeGreaterThan(3)
+  await page.getByRole('button', { name: 'Pause' }).click()
+  await page.getByText(/^Paused\./).waitFor()
+  const before = await rows.allTextContents()
+  await rows.nth(1).getByRole('link').click()
+  await page.getByRole('heading', { level: 1, name: 'ip' }).waitFor()
+  await page.goBack()
+  await page.getByText(/^Paused\./).waitFor()
+  expect(await rows.allTextContents()).toEqual(before)
+  await page.getByRole('button', { name: 'Go on' }).click()
+  await expect.poll(sendSome, { timeout: 30_000, interval: 500 }).toBeGreaterThan(before.length)
+  // Another filter has other rows.
+  await page.getByRole('combobox', { name: 'Outcome' }).selectOption('blocked')
+  await page.getByText('Nothing that fits was decided yet.').waitFor()
+  expect(complaints).toEqual([])
+})
+
+test('a request of several policies of a document counts for each, and the page says so', async () => {
+  const store = memoryStore()
+  const limits = [{ limit: 9, window: '1h' }]
+  const document = await policies.from({ object: { version: 1, policies: { one: { limits }, other: { limits } } } })
+  const { url, close } = await servedStore(store, { policies: document, traffic: true })
+  open.push(
+    () => document.close(),
+    () => close(),
+  )
+  await createGuard({ store, policies: document })(contextOf({ ip: '192.0.2.7' }))
+  const { page } = await opened(`${url}/#/traffic`, 'ann')
+  await page.getByText(/^1 decision in all/).waitFor()
+  await page.getByText('A request counts for each policy that decided it.').waitFor()
 })

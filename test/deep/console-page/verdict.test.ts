@@ -143,6 +143,11 @@ test('what still refuses a client after it was let in is named, with a link to w
   await find(page, 'ip', IP, /It is refused now/)
   await page.getByRole('button', { name: 'Let in now' }).click()
   const dialog = page.getByRole('dialog')
+  // What lasts longer is a click away.
+  await dialog.getByRole('button', { name: 'Add to a list' }).click()
+  await dialog.getByRole('heading', { name: 'Add to a list' }).waitFor()
+  await dialog.getByRole('button', { name: 'Cancel' }).click()
+  await page.getByRole('button', { name: 'Let in now' }).click()
   // Before it is done, the dialog says what it does not undo.
   await dialog.getByText('ends the block of every policy').waitFor()
   for (const text of [/Its network ip 198.18.4.0\/24/, /web: on a deny list: abusers/, /files: on a deny list/]) {
@@ -323,7 +328,17 @@ test('an override stands on the page of its client, and a change of a document w
   const version = page.getByRole('row', { name: /dave new version/ })
   await version.getByText('+ limit: 3').waitFor()
   await version.getByText(/Refused by limits of all: – → – too early: 0 of 10 minutes/).waitFor()
+  const data = {
+    policy: 'all',
+    identity: { kind: 'ip', value: '198.18.4.7' },
+    limits: [{ limit: 4 }],
+    until: '2090-01-01T00:00:00Z',
+  }
+  const headers = { 'Content-Type': 'application/json', 'Sluice-Console': '1' }
+  expect((await page.request.post(`${url}/api/override`, { data, headers })).ok()).toBe(true)
   await version.getByRole('button', { name: 'Undo' }).click()
+  await dialog.getByText('Overrides stay in force').waitFor()
+  expect(await dialog.getByRole('listitem').allTextContents()).toEqual(['ip 198.18.4.7, all: limit 4'])
   await dialog.getByRole('button', { name: 'Roll back' }).click()
   await page.getByRole('row', { name: /ann rolled back/ }).waitFor()
   expect((await documents.newest())?.text).toBe(textOf(5))

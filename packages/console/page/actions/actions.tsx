@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import type { Block, Identity, LimitsLeft, ListEntry, SavedOverride, WhyAnswer } from '../answers.js'
 import { ask, Refused } from '../api.js'
@@ -39,7 +40,7 @@ export function UnblockDialog({ block }: { block: Pick<Block, 'kind' | 'value' |
 }
 
 /** Ends everything that refuses a client now: its blocks, its bans, and what it has used. */
-export function LetInDialog({ identity, known, isCounted, request }: LetInProps) {
+export function LetInDialog({ identity, known, isCounted, request, forLonger }: LetInProps) {
   const { blocks } = known.why
   // The page was asked about all of them together.
   const all = [identity, ...(request.with ?? [])]
@@ -71,6 +72,7 @@ export function LetInDialog({ identity, known, isCounted, request }: LetInProps)
             It is then admitted until it has used a limit up again. To let it in for longer, raise its limit until a
             date, or add it to a list that allows.
           </p>
+          <div class="actions">{forLonger}</div>
           <p>Other processes may refuse for another second. Afterwards, it is checked again.</p>
           <Stays
             of={known}
@@ -100,6 +102,8 @@ const isNeverAdmitted = ({ reason }: LimitsLeft): boolean => reason === 'impossi
 interface LetInProps {
   readonly identity: Identity
   readonly known: KnownWhy
+  /** Buttons of what lets it in for longer. */
+  readonly forLonger: ComponentChildren
   /** Whether a limit that the page shows counts it. */
   readonly isCounted: boolean
   readonly request: Request

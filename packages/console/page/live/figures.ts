@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { FiguresAnswer, HistoryAnswer, StreamMessage } from '../../src/figures/answers.js'
+import type { FiguresAnswer, HistoryAnswer, RoundTrip, StreamMessage } from '../../src/figures/answers.js'
 import { ask, Refused, send } from '../api.js'
 import { tellAway } from './use-ask.js'
 
@@ -28,19 +28,19 @@ export interface Point {
 export interface Live {
   readonly latest: FiguresAnswer | undefined
   readonly points: readonly Point[]
-  /** Times until the store has decided, of the last minute once it was seen for so long; `null` where none was measured, or above the last bound. */
-  readonly roundTrip: { readonly p50: number | null; readonly p99: number | null; readonly isOfMinute: boolean }
+  /** Times until the store has decided, of the last minute once it was seen for so long; `null` above the last bound, or without any. */
+  readonly roundTrip: RoundTrip & { readonly isOfMinute: boolean }
   /** Why there are no figures, and since when. */
   readonly problem: { readonly detail: string; readonly since: number } | undefined
   /** Whether this console has none: it is of an older version. */
   readonly isAbsent: boolean
 }
 
-const NOT_MEASURED = { p50: null, p99: null, isOfMinute: false }
+const NOT_MEASURED = { p50: null, p99: null, measured: 0, isOfMinute: false }
 
 /** The smallest bound that this share of values is at most; `null` above all bounds, or without values. */
 function quantile(bounds: readonly number[], counts: readonly number[], share: number): number | null {
-  const all = counts.reduce((sum, count) => sum + count, 0)
+  const all = sumOf(counts)
   let left = all * share
   const bucket = counts.findIndex((count) => {
     left -= count
@@ -48,6 +48,8 @@ function quantile(bounds: readonly number[], counts: readonly number[], share: n
   })
   return all === 0 ? null : (bounds[bucket] ?? null)
 }
+
+const sumOf = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0)
 
 /** The figures of now, by a stream, or by polls where that cannot be had. Nothing is asked while the page is not seen. */
 class LiveFigures {
@@ -158,7 +160,7 @@ class LiveFigures {
     // Of a process that has ended, the counts are gone.
     const counts = durations.counts.map((count, i) => Math.max(count - (before[i] ?? 0), 0))
     const [p50, p99] = [0.5, 0.99].map((share) => quantile(durations.bounds, counts, share)) as [number, number]
-    return { p50, p99, isOfMinute: true }
+    return { p50, p99, measured: sumOf(counts), isOfMinute: true }
   }
 
   #fail(detail: string): void {

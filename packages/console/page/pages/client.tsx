@@ -5,9 +5,10 @@ import { BlockDialog } from '../actions/block.js'
 import { OverrideDialog } from '../actions/override.js'
 import type { KnownWhy } from '../actions/stays.js'
 import type { Identity, IdentityAnswer, LimitLeft, LimitsLeft, WhyAnswer } from '../answers.js'
+import { ask, Refused } from '../api.js'
 import { useListText, useShell } from '../context.js'
 import { useAsk } from '../live/use-ask.js'
-import { Chip, Failure, PageHead, Section, Text, Time, valueText, WhoText } from '../parts/basics.js'
+import { Chip, Failure, Notice, PageHead, Section, Text, Time, valueText, WhoText } from '../parts/basics.js'
 import { BlockTable } from '../parts/blocks.js'
 import { ClientSearch } from '../parts/client-search.js'
 import { TextField } from '../parts/dialog.js'
@@ -22,8 +23,15 @@ import { isOfNetwork, nameOf, type Request, Verdict } from './verdict.js'
 const EVERY_MS = 5000
 const OF_ADDRESSES = 'Refusals name addresses: find one of this network.'
 
-export function Client({ identity }: { identity: Identity | undefined }) {
+interface ClientProps {
+  readonly identity: Identity | undefined
+  /** Of a client whose page somebody has linked. */
+  readonly id: string | undefined
+}
+
+export function Client({ identity, id }: ClientProps) {
   if (identity) return <Found key={`${identity.kind}=${valueText(identity)}`} identity={identity} />
+  if (id !== undefined) return <Linked key={id} id={id} />
   return (
     <>
       <PageHead
@@ -35,18 +43,60 @@ export function Client({ identity }: { identity: Identity | undefined }) {
   )
 }
 
+function Linked({ id }: { id: string }) {
+  const found = useAsk<{ client: { kind: string; value: string } | null }>('/api/client', { id })
+  const client = found.answer?.client
+  if (client) return <Found identity={{ ...client, counted: true }} />
+  return (
+    <>
+      <PageHead title="Client" />
+      <Failure of={found} />
+      {client === null && (
+        <Notice>This link to a client has ended: it works for a week, and not once the client is erased.</Notice>
+      )}
+      <ClientSearch isLarge />
+    </>
+  )
+}
+
+/** Puts a random id of the client into the address, which can be sent then: nothing else in it names the client. */
+function LinkButton({ identity }: { identity: Identity }) {
+  const { say } = useShell()
+  async function link() {
+    try {
+      const { id } = await ask<{ id: string }>('/api/id', { identity })
+      history.replaceState(history.state, '', addressOf('client', { id }))
+      const copied = await navigator.clipboard?.writeText(location.href).then(
+        () => true,
+        () => false,
+      )
+      say(
+        `${copied ? 'Copied: a' : 'The address is now a'} link to this client, for operators of this console, for a week.`,
+      )
+    } catch (error) {
+      say(error instanceof Refused ? error.message : 'This page failed; reload it.')
+    }
+  }
+  return (
+    <button type="button" class="quiet" onClick={() => void link()}>
+      Link
+    </button>
+  )
+}
+
 function Found({ identity }: { identity: Identity }) {
   const [request, setRequest] = useState<Request>({})
   const why = useAsk<WhyAnswer>('/api/why', { identity, ...request }, EVERY_MS)
   const state = useAsk<IdentityAnswer>('/api/identity', { identity, ...request }, EVERY_MS)
   const { answer } = state
-  const { about } = useShell()
+  const { about, has } = useShell()
   const known = why.answer && { why: why.answer, at: why.answeredAt ?? Date.now() }
   const shown = answer?.identity ?? { kind: identity.kind, value: valueText(identity) }
   return (
     <>
       <PageHead title={<WhoText {...shown} isWhole />}>
         {answer && known && <Actions {...{ identity, answer, known, request }} />}
+        {answer && has('/api/id') && <LinkButton identity={identity} />}
       </PageHead>
       <Failure of={why.error ? why : state} />
       {known && answer && <Verdict {...{ ...known, answer, request, setRequest }} isOld={why.error !== undefined} />}
@@ -130,33 +180,35 @@ function Actions({ identity, answer, known, request }: ActionsProps) {
   const full = known.why.now
   const isRefused = blocks.length > 0 || known.why.now.length > 0
   const isCounted = limits.some(({ limits: all = [], allowed }) => all.length > 0 || allowed === false)
+  const raise = has('/api/override') && (
+    <button
+      type="button"
+      onClick={() => open(<OverrideDialog {...{ identity, full, known }} overrides={answer.overrides} />)}
+    >
+      Raise a limit
+    </button>
+  )
+  const list = about.features.lists.length > 0 && (
+    <button type="button" onClick={() => open(<ListDialog identity={identity} />)}>
+      Add to a list
+    </button>
+  )
   return (
     <>
       {isRefused && (
         <button
           type="button"
           class="primary"
-          onClick={() => open(<LetInDialog {...{ identity, known, isCounted, request }} />)}
+          onClick={() => open(<LetInDialog {...{ identity, known, isCounted, request, forLonger: [raise, list] }} />)}
         >
           Let in now
         </button>
       )}
-      {has('/api/override') && (
-        <button
-          type="button"
-          onClick={() => open(<OverrideDialog {...{ identity, full, known }} overrides={answer.overrides} />)}
-        >
-          Raise a limit
-        </button>
-      )}
+      {raise}
       <button type="button" onClick={() => open(<ResetDialog {...{ identity, known, limiters }} />)}>
         Reset
       </button>
-      {about.features.lists.length > 0 && (
-        <button type="button" onClick={() => open(<ListDialog identity={identity} />)}>
-          Add to a list
-        </button>
-      )}
+      {list}
       {about.features.blocks && (
         <button type="button" onClick={() => open(<BlockDialog identity={identity} />)}>
           Block

@@ -13,6 +13,10 @@ const MAX_ROWS = 100
 type Row = TailAnswer['rows'][number] & { readonly key: number }
 
 interface TailState {
+  /** The filter, as text. */
+  readonly of: string
+  /** Of the last answer. */
+  readonly after?: number
   readonly rows: readonly Row[]
   /** Rows that wait while those before them are read. */
   readonly newer: readonly Row[]
@@ -20,23 +24,28 @@ interface TailState {
   readonly error: Refused | undefined
 }
 
-const NOTHING: TailState = { rows: [], newer: [], last: undefined, error: undefined }
+const nothingOf = (of: string): TailState => ({ of, rows: [], newer: [], last: undefined, error: undefined })
+
+/** What is shown: whoever comes back from the page of a client reads on. */
+const left: { tail?: { readonly state: TailState; readonly isHeld: boolean } | undefined } = {}
+const leftWith = (of: string) => (left.tail?.state.of === of ? left.tail : undefined)
 
 /** What is decided now, asked for each second while it is on and the page is seen. While it is held, newer rows wait. */
 function useTail(filter: TrafficFilter, isOn: boolean, isHeld: boolean): TailState {
-  const [state, setState] = useState(NOTHING)
-  const next = useRef(0)
+  const of = JSON.stringify(filter)
+  const [state, setState] = useState(() => leftWith(of)?.state ?? nothingOf(of))
+  const shown = state.of === of ? state : nothingOf(of)
   const held = useRef(isHeld)
   held.current = isHeld
-  const of = JSON.stringify(filter)
-  useEffect(() => setState(NOTHING), [of])
+  const latest = useRef(shown)
+  latest.current = shown
   useEffect(() => {
     if (isHeld) return
     setState((before) => ({ ...before, rows: joined(before.newer, before.rows), newer: [] }))
   }, [isHeld])
   useEffect(() => {
     if (!isOn) return
-    let after: number | undefined
+    let { after } = latest.current
     const ending = new AbortController()
     async function look() {
       if (document.hidden) return
@@ -45,14 +54,19 @@ function useTail(filter: TrafficFilter, isOn: boolean, isHeld: boolean): TailSta
         const isFirst = after === undefined
         after = answer.after
         // The first answer has seconds before the filter was open.
-        const rows = answer.rows.map((row) => ({ ...row, key: next.current++ }))
-        setState((before) => ({
-          ...(held.current
-            ? { rows: before.rows, newer: joined(rows, before.newer) }
-            : { rows: joined(rows, before.rows), newer: [] }),
-          last: isFirst && rows.length === 0 ? before.last : answer,
-          error: undefined,
-        }))
+        const rows = answer.rows.map((row) => ({ ...row, key: ROWS.seen++ }))
+        setState((given) => {
+          const before = given.of === of ? given : nothingOf(of)
+          return {
+            of,
+            after: answer.after,
+            ...(held.current
+              ? { rows: before.rows, newer: joined(rows, before.newer) }
+              : { rows: joined(rows, before.rows), newer: [] }),
+            last: isFirst && rows.length === 0 ? before.last : answer,
+            error: undefined,
+          }
+        })
       } catch (error) {
         if (!ending.signal.aborted) setState((before) => ({ ...before, error: error as Refused }))
       }
@@ -64,19 +78,28 @@ function useTail(filter: TrafficFilter, isOn: boolean, isHeld: boolean): TailSta
       ending.abort()
     }
   }, [of, isOn])
-  return state
+  return shown
 }
+
+/** A number for each row, also of a tail that is shown again. */
+const ROWS = { seen: 0 }
 
 const joined = (newer: readonly Row[], older: readonly Row[]): readonly Row[] => [...newer, ...older].slice(0, MAX_ROWS)
 
 /** The decisions of now that fit the filters. Off until it is asked for. */
 export function LiveTail({ filter }: { filter: TrafficFilter }) {
-  const [isBegun, setBegun] = useState(false)
-  const [isPaused, setPaused] = useState(false)
+  const before = leftWith(JSON.stringify(filter))
+  const [isBegun, setBegun] = useState(before !== undefined)
+  const [isPaused, setPaused] = useState(before?.isHeld === true)
   // Whoever scrolls down reads: nothing moves then.
   const [isScrolled, setScrolled] = useState(false)
   const list = useRef<HTMLDivElement>(null)
-  const { rows, newer, last, error } = useTail(filter, isBegun, isPaused || isScrolled)
+  const isHeld = isPaused || isScrolled
+  const state = useTail(filter, isBegun, isHeld)
+  const { rows, newer, last, error } = state
+  useEffect(() => {
+    left.tail = isBegun ? { state, isHeld } : undefined
+  }, [state, isHeld, isBegun])
   function press() {
     if (!isBegun) return setBegun(true)
     if (isPaused) list.current?.scrollTo(0, 0)
@@ -97,8 +120,7 @@ export function LiveTail({ filter }: { filter: TrafficFilter }) {
         <>
           <p class="muted tail-state">
             {isPaused ? 'Paused. ' : isScrolled ? 'Held while you read; scroll up to go on. ' : 'Some seconds behind. '}
-            {(isPaused || isScrolled) &&
-              `${newer.length >= MAX_ROWS ? 'At least ' : ''}${counted(newer.length, 'newer decision')}. `}
+            {isHeld && `${newer.length >= MAX_ROWS ? 'At least ' : ''}${counted(newer.length, 'newer decision')}. `}
             {last && last.share < 1
               ? `Shows ${share(last.share)} of the decisions that fit: at most 50 a second of each process.`
               : 'Shows every decision that fits.'}

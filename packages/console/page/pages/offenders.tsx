@@ -8,6 +8,7 @@ import { Failure, Notice, PageHead, Time, Who } from '../parts/basics.js'
 import { Choice } from '../parts/dialog.js'
 import { counted, policyIn, share, whole } from '../parts/format.js'
 import { Table } from '../parts/table.js'
+import { addressOf } from '../router.js'
 import { Bar } from './client.js'
 
 const SPANS = [
@@ -17,7 +18,7 @@ const SPANS = [
 ] as const
 
 export function Offenders() {
-  const { policies, has } = useShell()
+  const { about, policies, has } = useShell()
   const { latest, isAbsent, problem } = useFigures()
   const names = namesOf(policies, latest?.sum.rows.map(({ policy }) => policy) ?? [])
   const [chosen, setChosen] = useState<string>()
@@ -33,7 +34,20 @@ export function Offenders() {
   )
   return (
     <>
-      <PageHead title="Offenders" about="The clients that a policy refuses most often." />
+      <PageHead
+        title="Offenders"
+        about={
+          <>
+            The clients that a policy refuses most often.
+            {about.features.traffic && (
+              <>
+                {' '}
+                Those of every policy together are in <a href={addressOf('traffic', { by: 'refused' })}>Traffic</a>.
+              </>
+            )}
+          </>
+        }
+      />
       {off !== undefined ? (
         <Notice>{off}</Notice>
       ) : (

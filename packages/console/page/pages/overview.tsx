@@ -89,7 +89,10 @@ function AttentionList({ all }: { all: readonly Attention[] }) {
 function Tiles({ live: { latest, roundTrip, problem } }: { live: Live }) {
   const { about } = useShell()
   if (!latest) return null
-  const { perSecond, totals, waiting, permits } = latest.sum
+  const { perSecond, totals, waiting, permits, durations } = latest.sum
+  const longest = `${whole(durations.bounds.at(-1) ?? 0)} ms`
+  const { p50, p99, measured, isOfMinute } = roundTrip
+  const half = p50 === null ? `half above ${longest}` : `half within ${p50} ms`
   const tiles = [
     { name: 'Decisions', value: rate(perSecond.decisions), of: 'a second' },
     {
@@ -114,8 +117,8 @@ function Tiles({ live: { latest, roundTrip, problem } }: { live: Live }) {
       : [
           {
             name: 'Round trip',
-            value: roundTrip.p99 === null ? '–' : `${roundTrip.p99} ms`,
-            of: `99 %${roundTrip.p50 === null ? ', none measured' : `; half within ${roundTrip.p50} ms`}, ${roundTrip.isOfMinute ? 'last minute' : 'since the start'}`,
+            value: measured === 0 ? '–' : p99 === null ? `> ${longest}` : `${p99} ms`,
+            of: `99 %${measured === 0 ? ', none measured' : `; ${half}`}, ${isOfMinute ? 'last minute' : 'since the start'}`,
           },
         ]),
     {

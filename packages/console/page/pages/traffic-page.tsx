@@ -170,20 +170,27 @@ function Tops({ answer, filter, by, choose }: TopsProps) {
         <Top title="Clients" field="client" of={answer?.clients} {...parts} />
         <Top title="Networks" field="network" of={answer?.networks} {...parts} />
         <Top title="Paths" field="path" of={answer?.paths} {...parts} />
-        <Top title="Policies" field="policy" of={answer?.policies} {...parts} />
+        <Top title="Policies" field="policy" of={answer?.policies} {...parts}>
+          {answer && decisionsIn(answer.policies) > answer.decisions && (
+            <p class="muted below">A request counts for each policy that decided it.</p>
+          )}
+        </Top>
         <Top title="Outcomes" field="reason" of={answer?.reasons} {...parts} />
       </div>
     </>
   )
 }
 
+const decisionsIn = ({ entries }: TrafficTop): number => entries.reduce((sum, { decisions }) => sum + decisions, 0)
+
 interface TopProps extends Omit<TopsProps, 'answer'> {
   readonly title: string
   readonly field: Field
   readonly of: TrafficTop | undefined
+  readonly children?: ComponentChildren
 }
 
-function Top({ title, field, of, filter, choose }: TopProps) {
+function Top({ title, field, of, filter, choose, children }: TopProps) {
   return (
     <Section title={title}>
       <Table
@@ -235,6 +242,7 @@ function Top({ title, field, of, filter, choose }: TopProps) {
             : `Each number may be up to ${whole(of.error)} too low; others may be missing.`}
         </p>
       )}
+      {children}
     </Section>
   )
 }

@@ -1,10 +1,11 @@
 import { useCallback, useEffect, useState } from 'preact/hooks'
-import type { RollbackPlan, Version } from '../answers.js'
+import type { PageOf, RollbackPlan, SavedOverride, Version } from '../answers.js'
 import { ask } from '../api.js'
 import { useShell } from '../context.js'
 import { useAsk } from '../live/use-ask.js'
-import { Chip, Failure, Notice, Text, Time } from '../parts/basics.js'
+import { Chip, Failure, Notice, Text, Time, Who } from '../parts/basics.js'
 import { ActionDialog } from '../parts/dialog.js'
+import { changedText } from '../parts/format.js'
 import { Table } from '../parts/table.js'
 
 export interface VersionsAnswer {
@@ -127,6 +128,30 @@ export function RollbackDialog({ limiter, version }: { limiter: string; version:
         <Notice>The console has no connection that may write this document: use sluice rollback in a terminal.</Notice>
       )}
       {plan && <Differences lines={plan.differences} />}
+      <OverridesStay limiter={limiter} />
     </ActionDialog>
+  )
+}
+
+const MAX_OVERRIDES = 5
+
+/** A rollback changes everybody's limits: those of single clients may be lower then. */
+function OverridesStay({ limiter }: { limiter: string }) {
+  const { has } = useShell()
+  const of = { limiter, max: MAX_OVERRIDES + 1 }
+  const { answer } = useAsk<PageOf<SavedOverride>>(has('/api/overrides') ? '/api/overrides' : undefined, of)
+  if (!answer || answer.entries.length === 0) return null
+  return (
+    <Notice>
+      Overrides stay in force, also one that is lower than the limit of this version:
+      <ul>
+        {answer.entries.slice(0, MAX_OVERRIDES).map((override) => (
+          <li key={`${override.policy} ${override.kind}=${override.value}`}>
+            <Who {...override} />, <Text>{override.policy}</Text>: {override.limits.map(changedText).join('; ')}
+          </li>
+        ))}
+        {answer.entries.length > MAX_OVERRIDES && <li>others</li>}
+      </ul>
+    </Notice>
   )
 }

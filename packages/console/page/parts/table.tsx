@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { whole } from './format.js'
 
-/** Tables with more rows have a field that filters them. */
+/** Tables with more rows have a field that filters them. On a phone, they show as many first. */
 const MANY_ROWS = 10
 
 export interface ColumnOf<Row> {
@@ -59,6 +59,7 @@ function nextOf<Row>({ title, isNumber = false }: ColumnOf<Row>, now: Sorting | 
 export function Table<Row>({ name, columns: given, rows: loaded, empty, keyOf, isNarrow, isMarked }: TableProps<Row>) {
   const columns = given.filter((column) => column !== false && column !== undefined)
   const [sorting, setSorting] = useState<Sorting>()
+  const [isWhole, setWhole] = useState(false)
   const body = useRef<HTMLTableSectionElement>(null)
   const marked = useRef<HTMLTableRowElement>(null)
   const hasMarked = loaded !== undefined && isMarked !== undefined && loaded.some(isMarked)
@@ -71,6 +72,8 @@ export function Table<Row>({ name, columns: given, rows: loaded, empty, keyOf, i
   const classOf = ({ isNumber }: ColumnOf<Row>) => (isNumber ? 'number' : undefined)
   const by = columns.find(({ title }) => title === sorting?.title)
   const rows = sorted(loaded, by?.sort, sorting?.isDescending === true)
+  const isCut = rows.length > MANY_ROWS && filter.text === '' && !isWhole && !hasMarked
+  const kind = `${isNarrow ? 'narrow' : ''} ${isCut ? 'cut' : ''}`
   return (
     <>
       {(rows.length > MANY_ROWS || filter.text !== '') && (
@@ -86,7 +89,7 @@ export function Table<Row>({ name, columns: given, rows: loaded, empty, keyOf, i
         </p>
       )}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: whoever has no mouse scrolls it by keys */}
-      <section class={isNarrow ? 'table narrow' : 'table'} aria-label={`${name}, table`} tabIndex={0}>
+      <section class={`table ${kind}`} aria-label={`${name}, table`} tabIndex={0}>
         <table>
           <thead>
             <tr>
@@ -127,6 +130,11 @@ export function Table<Row>({ name, columns: given, rows: loaded, empty, keyOf, i
           </tbody>
         </table>
       </section>
+      {isCut && (
+        <button type="button" class="quiet more whole" onClick={() => setWhole(true)}>
+          Show all {whole(rows.length)}
+        </button>
+      )}
     </>
   )
 }

@@ -12,8 +12,15 @@ const AT_A_TIME = 10
 const MAX_RUNNING = 100
 const running = new WeakMap<NameOf, number>()
 
-/** Names by the function of the application, in the order of the identities; `null` where there is none. Never rejects. */
-export async function displayNames(nameOf: NameOf, identities: readonly NamedIdentity[]): Promise<(string | null)[]> {
+export interface DisplayNames {
+  /** In the order of the identities; `null` where there is none. */
+  readonly names: readonly (string | null)[]
+  /** Whether others may have a name, as the time was over. */
+  readonly isLate: boolean
+}
+
+/** Names by the function of the application. Never rejects. */
+export async function displayNames(nameOf: NameOf, identities: readonly NamedIdentity[]): Promise<DisplayNames> {
   const names: (string | null)[] = identities.map(() => null)
   const waiting = identities.entries()
   let isLate = false
@@ -32,7 +39,7 @@ export async function displayNames(nameOf: NameOf, identities: readonly NamedIde
   clearTimeout(timer)
   if (isLate) warnOf(nameOf, 'nameOf', `it took ${WITHIN_MS / 1000} s`)
   // A copy, as late ones still write.
-  return [...names]
+  return { names: [...names], isLate }
 }
 
 /** A hash is no value that the application knows, and paths are no clients. */

@@ -1,6 +1,7 @@
 import { ABOUT } from './about.js'
 import { BLOCKS } from './blocks.js'
 import { CHANGES } from './changes.js'
+import { CLIENT_IDS } from './client-ids.js'
 import { FIGURES } from './figures.js'
 import { FIND } from './find.js'
 import { IDENTITIES } from './identity.js'
@@ -19,6 +20,7 @@ export const ROUTES: readonly Route[] = [
   ...SHOWN_DOCUMENT,
   ...IDENTITIES,
   ...FIND,
+  ...CLIENT_IDS,
   ...NAMES,
   ...BLOCKS,
   ...LISTS,

@@ -30,10 +30,12 @@ export const NAMES = [
       },
       'identities',
     ),
-    answer: 'A name for each identity, in their order: a text of a stranger of up to 100 characters, or null.',
+    answer:
+      'A name for each identity, in their order: a text of a stranger of up to 100 characters, or null. isLate: the time was over for some.',
     async run({ console: { nameOf }, body: { identities } }) {
       if (!nameOf) throw new Problem(501, 'this console was given no nameOf')
-      return { names: await displayNames(nameOf, identities) }
+      const { names, isLate } = await displayNames(nameOf, identities)
+      return isLate ? { names, isLate } : { names }
     },
   }),
 ]

@@ -1,6 +1,7 @@
 import type { ConsoleFigures } from '../figures/parts.js'
 import type { CheckedOptions, Operator } from '../options.js'
 import type { ObjectSchema } from '../schema.js'
+import type { ClientIds } from '../traffic/client-ids.js'
 import type { Traffic } from '../traffic/traffic.js'
 
 /** A request to a route, once it may use it. */
@@ -13,6 +14,7 @@ export interface Call<Body = never> {
   readonly ip: string | undefined
   readonly figures: ConsoleFigures
   readonly traffic: Traffic
+  readonly clientIds: ClientIds
   /** Asks `authorize` again. @throws Problem where it refuses */
   readonly ask: () => Promise<Operator>
 }

@@ -3,6 +3,7 @@ import { type SharedNotes, sharedNotesOf, textValue } from '@sluice/core/interna
 import { OneAtATime } from '../one-at-a-time.js'
 import { Problem } from '../problem.js'
 import type { NearAnswer, TailAnswer, TailBody, TrafficAnswer, TrafficBody, TrafficEntry } from './answers.js'
+import { type ClientIds, notesIn } from './client-ids.js'
 import { clientsNear } from './near.js'
 import { writeTraffic } from './record-traffic.js'
 import { Tail } from './tail.js'
@@ -20,8 +21,6 @@ const MAX_TEXTS = 6000
 const AT_A_TIME = 50
 /** Entries of the sums of an answer, at times twice as many. */
 const MERGED = 4096
-/** How long the id of a client that an operator looks at resolves, in ms. */
-const LINK_MS = 7 * DAY_MS
 
 /** The traffic of all processes in a span of time. */
 interface Summed {
@@ -37,18 +36,20 @@ interface Summed {
 export class Traffic {
   readonly #store: Store
   readonly #notes: SharedNotes | undefined
+  readonly #ids: ClientIds
   readonly #sums = new OneAtATime<Summed>()
   readonly #near = new OneAtATime<NearAnswer>()
   #tail: Tail | undefined
 
-  constructor(store: Store) {
+  constructor(store: Store, ids: ClientIds) {
     this.#store = store
+    this.#ids = ids
     this.#notes = sharedNotesOf(store)
   }
 
   /** @throws Problem; SluiceError `STORE_UNAVAILABLE` */
   async read({ from, to, by = 'decisions', top = 10, ...filter }: TrafficBody): Promise<TrafficAnswer> {
-    const notes = notesIn(this.#notes)
+    const notes = notesIn(this.#notes, 'traffic')
     if (to < from) throw new Problem(400, 'to: expected a time after from')
     if (to - from > DAY_MS) throw new Problem(400, 'from: expected at most 24 hours before to')
     const step = to - from > BY_MINUTES_MS ? 'hour' : 'minute'
@@ -73,7 +74,7 @@ export class Traffic {
       paths: topOf(counts, 'path', tops),
       networks: topOf(counts, 'network', tops),
       clients: { ...clients, entries: clients.entries.map((entry, i) => withClient(entry, named[i])) },
-      ...(filter.client !== undefined && { client: await resolved(notes, filter.client) }),
+      ...(filter.client !== undefined && { client: await this.#ids.clientOf(filter.client) }),
       notes: [
         ...(unreadable > 0 ? [`Records of another version are left out: ${unreadable}.`] : []),
         ...(left > 0 ? [`Processes beyond those that one answer reads are left out: ${left}.`] : []),
@@ -83,13 +84,13 @@ export class Traffic {
 
   /** Who is near a limit. @throws Problem; SluiceError `STORE_UNAVAILABLE` */
   near(): Promise<NearAnswer> {
-    const notes = notesIn(this.#notes)
+    const notes = notesIn(this.#notes, 'traffic')
     return this.#near.answer('near', () => clientsNear(this.#store, notes))
   }
 
   /** What is decided now. @throws Problem; SluiceError `STORE_UNAVAILABLE` */
   tail(body: TailBody): Promise<TailAnswer> {
-    this.#tail ??= new Tail(notesIn(this.#notes))
+    this.#tail ??= new Tail(notesIn(this.#notes, 'traffic'))
     return this.#tail.read(body)
   }
 
@@ -117,20 +118,6 @@ export class Traffic {
     }
     return { counts, processes: seen.size, unreadable, left: all.length - members.length }
   }
-}
-
-/** @throws Problem */
-function notesIn(notes: SharedNotes | undefined): SharedNotes {
-  if (notes) return notes
-  throw new Problem(501, 'this store keeps no traffic')
-}
-
-/** An operator looks at this client: its id, which is in an address, resolves for a week. */
-async function resolved(notes: SharedNotes, id: string): Promise<TrafficAnswer['client']> {
-  const [identity] = await notes.identitiesOf([id])
-  if (identity === undefined) return null
-  await notes.idsOf([identity], LINK_MS)
-  return textValue(identity)
 }
 
 function withClient(entry: TrafficEntry, identity: string | undefined): TrafficEntry {
