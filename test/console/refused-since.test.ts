@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest'
-import { sinceOf } from '../../packages/console/page/pages/refused-since.js'
+import { type RefusedSince, sinceOf } from '../../packages/console/page/pages/refused-since.js'
 
 /** Whether refusals need attention, second by second. */
 function shown(shares: readonly number[], decisions = 100): readonly boolean[] {
-  let since: number | undefined
+  let since: RefusedSince | undefined
   return shares.map((share, second) => {
     since = sinceOf(since, { decisions, refused: share * decisions }, second * 1000)
     return since !== undefined
@@ -28,4 +28,11 @@ test('the sentence stays for 30 s, and leaves below a fifth', () => {
 
 test('a share of fewer than two decisions a second says nothing', () => {
   expect(shown([1, 1], 1)).toEqual([false, false])
+})
+
+test('the worst second since then is kept, and the time of the first one', () => {
+  const perSecond = (refused: number) => ({ decisions: 10, refused })
+  let since = sinceOf(undefined, perSecond(3), 1000)
+  for (const [i, refused] of [5, 9, 4, 0].entries()) since = sinceOf(since, perSecond(refused), 2000 + 1000 * i)
+  expect(since).toEqual({ at: 1000, most: 0.9 })
 })

@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { byUser, createLimiter, memoryStore } from '@sluice/core'
 import type { AxeResults } from 'axe-core'
 import type { Page } from 'playwright-core'
@@ -26,6 +27,9 @@ async function served(names: readonly string[]) {
   const { url, close } = await servedStore(store, { limiters: [mail], traffic: true, nameOf })
   open.push(close)
   for (const n of names.keys()) for (let i = 0; i < 3; i++) await mail.consume(String(n))
+  // The newest refusal, so that it is shown before those of all others.
+  await sleep(5)
+  await mail.consume('0')
   await store.blocks.add({ user: '0' }, { for: '1h' })
   return url
 }

@@ -1,9 +1,10 @@
 import type { ComponentChildren } from 'preact'
 import type { FiguresAnswer } from '../../src/figures/answers.js'
 import type { About, PoliciesAnswer, Refusal } from '../answers.js'
-import { Text, WhoOf } from '../parts/basics.js'
+import { Text, Time, WhoOf } from '../parts/basics.js'
 import { rate, share, whole } from '../parts/format.js'
 import { withoutRecords } from '../parts/refusals.js'
+import type { RefusedSince } from './refused-since.js'
 
 /** Refusals of one client among the last ones that are worth a look, and their share. */
 const MANY_REFUSALS = 20
@@ -21,7 +22,7 @@ interface Known {
   readonly policies: PoliciesAnswer | undefined
   readonly figures: FiguresAnswer | undefined
   /** Since when the share of refusals needs attention. */
-  readonly refusedSince: number | undefined
+  readonly refusedSince: RefusedSince | undefined
   readonly refusals: readonly Refusal[] | undefined
 }
 
@@ -29,7 +30,11 @@ export function attentionOf({ about, policies, figures, refusedSince, refusals }
   return [...ofFigures(about, figures, refusedSince), ...ofDocuments(policies), ...ofRefusals(refusals ?? [])]
 }
 
-function* ofFigures({ store }: About, figures: Known['figures'], since: number | undefined): Generator<Attention> {
+function* ofFigures(
+  { store }: About,
+  figures: Known['figures'],
+  since: RefusedSince | undefined,
+): Generator<Attention> {
   // Of before an outage, which stands above every page.
   if (!figures || store.state === 'unavailable') return
   const { away, perSecond } = figures.sum
@@ -48,7 +53,16 @@ function* ofFigures({ store }: About, figures: Known['figures'], since: number |
   }
   const refused = perSecond.refused / Math.max(perSecond.decisions, 1)
   if (since !== undefined) {
-    yield { key: 'share', tone: 'warn', text: `${share(refused)} of the decisions of the last second are refusals.` }
+    yield {
+      key: 'share',
+      tone: 'warn',
+      text: (
+        <>
+          Since <Time at={since.at} />, up to {share(since.most)} of the decisions of a second were refusals; in the
+          last second, {share(refused)}.
+        </>
+      ),
+    }
   }
   const silent = withoutRecords(figures)
   if (silent.length > 0) {

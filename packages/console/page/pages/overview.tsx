@@ -13,7 +13,7 @@ import { goWith, type Query } from '../router.js'
 import { type Attention, attentionOf } from './attention.js'
 import { firstIn, NoFigures } from './no-figures.js'
 import { Outbound } from './outbound.js'
-import { sinceOf } from './refused-since.js'
+import { type RefusedSince, sinceOf } from './refused-since.js'
 import { Traffic } from './send-traffic.js'
 import { bodyOf, grouped, groupOf, RANGES, type Span, showSpan, spanOf, Zoom } from './span.js'
 
@@ -65,8 +65,8 @@ export function Overview({ query }: { query: Query }) {
 }
 
 /** Since when the share of refusals needs attention. */
-function useRefusedSince({ latest }: Live): number | undefined {
-  const since = useRef<number | undefined>(undefined)
+function useRefusedSince({ latest }: Live): RefusedSince | undefined {
+  const since = useRef<RefusedSince | undefined>(undefined)
   if (latest) since.current = sinceOf(since.current, latest.sum.perSecond, latest.at)
   return since.current
 }
