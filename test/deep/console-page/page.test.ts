@@ -114,7 +114,10 @@ describe.each(FRAMEWORKS)('the page in %s', (framework) => {
     await page.getByText('would be admitted now').waitFor()
     await act('Reset', 'Reset', /user ann: all units are there again/)
     await act('Raise a limit', 'Apply', /has its own limit of api/)
-    await act('Add to a list', 'Add', /is on abusers/)
+    await act('Add to a list', 'Add', /is on abusers/, async () => {
+      await page.getByRole('combobox', { name: 'List' }).focus()
+      await page.keyboard.type('abusers')
+    })
     await act('Block', 'Block', /user ann is blocked/, async () => {
       await page.getByRole('textbox', { name: 'Reason' }).focus()
       await page.keyboard.type('scraping')

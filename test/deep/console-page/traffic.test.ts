@@ -239,6 +239,13 @@ test('whoever comes back from a client finds the live decisions that were held, 
   await page.goBack()
   await page.getByText(/^Paused\./).waitFor()
   expect(await rows.allTextContents()).toEqual(before)
+  // Neither does another filter, whose decisions are not held, lose them.
+  await page.getByRole('button', { name: '203.0.113.0/24' }).click()
+  await page.getByRole('button', { name: 'Remove the filter by network' }).waitFor()
+  await page.getByRole('button', { name: 'Pause' }).waitFor()
+  await page.goBack()
+  await page.getByText(/^Paused\./).waitFor()
+  expect(await rows.allTextContents()).toEqual(before)
   await page.getByRole('button', { name: 'Go on' }).click()
   await expect.poll(sendSome, { timeout: 30_000, interval: 500 }).toBeGreaterThan(before.length)
   // Another filter has other rows.
@@ -260,4 +267,7 @@ test('a request of several policies of a document counts for each, and the page 
   const { page } = await opened(`${url}/#/traffic`, 'ann')
   await page.getByText(/^1 decision in all/).waitFor()
   await page.getByText('A request counts for each policy that decided it.').waitFor()
+  await page.getByText(/A request has several decisions where/).waitFor()
+  await page.getByRole('link', { name: 'Open ip 192.0.2.0/24' }).click()
+  await page.getByRole('heading', { level: 1, name: 'ip 192.0.2.0/24' }).waitFor()
 })

@@ -144,8 +144,9 @@ test('what still refuses a client after it was let in is named, with a link to w
   await page.getByRole('button', { name: 'Let in now' }).click()
   const dialog = page.getByRole('dialog')
   // What lasts longer is a click away.
-  await dialog.getByRole('button', { name: 'Add to a list' }).click()
-  await dialog.getByRole('heading', { name: 'Add to a list' }).waitFor()
+  expect(await dialog.getByRole('button', { name: 'Add to a list' }).count()).toBe(0)
+  await dialog.getByRole('button', { name: 'Raise a limit' }).click()
+  await dialog.getByRole('heading', { name: 'Raise a limit until a date' }).waitFor()
   await dialog.getByRole('button', { name: 'Cancel' }).click()
   await page.getByRole('button', { name: 'Let in now' }).click()
   // Before it is done, the dialog says what it does not undo.
@@ -277,6 +278,8 @@ test('an override keeps its date where it is changed, and warns once everyone ha
   expect(await own.getByText('lower than').count()).toBe(0)
   await raise()
   expect(await dialog.getByLabel('Until').inputValue()).toBe(date)
+  // Twice of what the client has, and not of what others have.
+  expect(await dialog.getByRole('spinbutton', { name: 'New limit per h' }).inputValue()).toBe('20')
   await page.keyboard.press('Escape')
   await documents.save(textOf(50), 1, 'carol')
   await expect
@@ -342,4 +345,26 @@ test('an override stands on the page of its client, and a change of a document w
   await dialog.getByRole('button', { name: 'Roll back' }).click()
   await page.getByRole('row', { name: /ann rolled back/ }).waitFor()
   expect((await documents.newest())?.text).toBe(textOf(5))
+})
+
+test('no list is chosen for an operator who lets a client in, but one that allows', async () => {
+  const store = memoryStore({ deny: storeList('abusers') })
+  const web = createGuard({ name: 'web', store, limit: 1, window: '1h', key: byIp(), allow: storeList('partners') })
+  const url = await served(store, { limiters: [web], lists: ['partners'] })
+  for (let i = 0; i < 2; i++) await web(contextOf({ ip: IP }))
+  const { page } = await opened(url, 'ann')
+  await find(page, 'ip', IP, /It is refused now/)
+  const dialog = page.getByRole('dialog')
+  const list = dialog.getByRole('combobox', { name: 'List' })
+  await page.getByRole('button', { name: 'Add to a list' }).click()
+  expect(await list.inputValue()).toBe('')
+  await dialog.getByText('Choose a list: some let in').waitFor()
+  expect(await dialog.getByRole('button', { name: 'Add', exact: true }).isDisabled()).toBe(true)
+  await page.keyboard.press('Escape')
+  await page.getByRole('button', { name: 'Let in now' }).click()
+  await dialog.getByRole('button', { name: 'Add to a list' }).click()
+  expect(await list.getByRole('option').allTextContents()).toEqual(['partners: allows'])
+  await dialog.getByRole('button', { name: 'Add', exact: true }).click()
+  await page.getByText('A request would be admitted now').waitFor()
+  await page.getByText(/^It was refused 1 time in the last 15 minutes, the last time at/).waitFor()
 })

@@ -69,8 +69,8 @@ export function LetInDialog({ identity, known, isCounted, request, forLonger }: 
             {isCounted && <li>forgets what {all.length > 1 ? 'they have' : 'it has'} used of every limit.</li>}
           </ul>
           <p>
-            It is then admitted until it has used a limit up again. To let it in for longer, raise its limit until a
-            date, or add it to a list that allows.
+            What this ends refuses it again once it has used a limit up. To let it in for longer, raise its limit until
+            a date, or add it to a list that allows.
           </p>
           <div class="actions">{forLonger}</div>
           <p>Other processes may refuse for another second. Afterwards, it is checked again.</p>
@@ -200,13 +200,22 @@ function effectText(effects: readonly ('allow' | 'deny')[]): string {
   return 'No limiter or policy that this console was given uses the list. Others may.'
 }
 
+interface ListProps {
+  readonly identity?: Identity
+  readonly list?: string
+  /** What the list is to do. */
+  readonly effect?: 'allow' | 'deny'
+}
+
 /** Adds to a list: a client and a list are asked for where none is given. */
-export function ListDialog({ identity, list }: { identity?: Identity; list?: string }) {
+export function ListDialog({ identity, list, effect }: ListProps) {
   const { lists } = useShell().about.features
   const effectsOf = useListEffects()
   const listText = useListText()
   const [given, setGiven] = useState<Identity>(identity ?? { kind: 'ip', value: '' })
-  const [name, setName] = useState(list ?? lists[0] ?? '')
+  // Whoever means one that allows must not be offered one that denies.
+  const fitting = effect ? lists.filter((each) => effectsOf(each).includes(effect)) : lists
+  const [name, setName] = useState(list ?? (fitting.length === 1 ? (fitting[0] as string) : ''))
   const [reason, setReason] = useState('')
   const [until, setUntil] = useState('')
   return (
@@ -214,8 +223,14 @@ export function ListDialog({ identity, list }: { identity?: Identity; list?: str
       title="Add to a list"
       what={
         <p>
-          {identity ? shownOf(identity) : 'A client'} is on the list <Text>{name}</Text> in every process.{' '}
-          {effectText(effectsOf(name))}
+          {name === '' ? (
+            'Choose a list: some let in who is on it, others refuse it.'
+          ) : (
+            <>
+              {identity ? shownOf(identity) : 'A client'} will be on the list <Text>{name}</Text> in every process.{' '}
+              {effectText(effectsOf(name))}
+            </>
+          )}
         </p>
       }
       submit="Add"
@@ -232,7 +247,15 @@ export function ListDialog({ identity, list }: { identity?: Identity; list?: str
       }}
     >
       {!identity && <KindField identity={given} set={setGiven} />}
-      <Choice label="List" value={name} of={lists.map((each) => [each, listText(each)] as const)} set={setName} />
+      <Choice
+        label="List"
+        value={name}
+        of={[
+          ...(name === '' ? [['', 'choose a list'] as const] : []),
+          ...fitting.map((each) => [each, listText(each)] as const),
+        ]}
+        set={setName}
+      />
       <TextField label="Reason" value={reason} set={setReason} />
       <TextField label="Until" type="datetime-local" value={until} set={setUntil} hint="Without a date it stays." />
     </ActionDialog>

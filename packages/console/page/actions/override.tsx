@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { Identity, IdentityAnswer, Limit, LimitsLeft, OverridePlan } from '../answers.js'
+import type { Identity, IdentityAnswer, Limit, LimitsLeft, OverridePlan, SavedOverride } from '../answers.js'
 import { ask, type Refused, sentence } from '../api.js'
 import { useShell } from '../context.js'
 import { isByLimit } from '../pages/verdict.js'
@@ -44,9 +44,11 @@ export function OverrideDialog({ identity, full, overrides = [], known }: Overri
   const isFull = (each: Place) => full.some(({ limiter, policy }) => limiter === each.limiter && policy === each.policy)
   const [index, setIndex] = useState(() => Math.max(places.findIndex(isFull), 0))
   const place = places[index]
-  const [numbers, setNumbers] = useState(() => twice(place))
+  const ownOf = (each: Place | undefined) =>
+    overrides.find(({ limiter, policy }) => limiter === each?.limiter && policy === each.policy)
+  const own = ownOf(place)
+  const [numbers, setNumbers] = useState(() => twice(place, own))
   const [given, setUntil] = useState<string>()
-  const own = overrides.find(({ limiter, policy }) => limiter === place?.limiter && policy === place.policy)
   const [friday] = useState(() => nextFriday(new Date()))
   // A date in force stays as it is, to the second, unless another one is chosen.
   const until = given === undefined ? new Date(own?.until ?? friday) : new Date(given)
@@ -83,7 +85,7 @@ export function OverrideDialog({ identity, full, overrides = [], known }: Overri
             of={places.map((each, i) => [String(i), nameOf(each)] as const)}
             set={(value) => {
               setIndex(Number(value))
-              setNumbers(twice(places[Number(value)]))
+              setNumbers(twice(places[Number(value)], ownOf(places[Number(value)])))
             }}
           />
           {fieldsOf(place.limit).map(({ field, label }) => (
@@ -126,24 +128,27 @@ function fieldsOf(limit: Limit): { field: string; label: string; value: number |
   return [{ field: size, label: `New ${size}`, value: capacity }, rate]
 }
 
-function twice(place: Place | undefined): Numbers {
+/** What is proposed: twice of what the client has, be it by an override. */
+function twice(place: Place | undefined, own: SavedOverride | undefined): Numbers {
   const fields = place ? fieldsOf(place.limit) : []
-  return Object.fromEntries(fields.map(({ field, value }) => [field, String((value ?? 10) * 2)]))
+  const [changed] = place && own ? own.limits.filter(({ name }) => name === undefined || name === ownName(place)) : []
+  return Object.fromEntries(
+    fields.map(({ field, value }) => [field, String((Number(changed?.[field]) || (value ?? 10)) * 2)]),
+  )
+}
+
+/** Headers name a limit by its policy and its own name. */
+function ownName({ policy, limit: { name } }: Place): string | undefined {
+  return name?.startsWith(`${policy}-`) ? name.slice(policy.length + 1) : name
 }
 
 /** Undefined while a field is not filled in. */
-function bodyOf(
-  { limiter, policy, limit, isOnly }: Place,
-  identity: Identity,
-  numbers: Numbers,
-  until: Date,
-  reason: string,
-) {
+function bodyOf(place: Place, identity: Identity, numbers: Numbers, until: Date, reason: string) {
+  const { limiter, policy, limit, isOnly } = place
   const end = until.getTime()
   const given = fieldsOf(limit).map(({ field }) => [field, Number(numbers[field] || Number.NaN)] as const)
   if (!Number.isFinite(end) || !given.every(([, number]) => Number.isInteger(number))) return undefined
-  // Headers name a limit by its policy and its own name.
-  const name = limit.name?.startsWith(`${policy}-`) ? limit.name.slice(policy.length + 1) : limit.name
+  const name = ownName(place)
   const changed = { ...(!isOnly && name !== undefined && { name }), ...Object.fromEntries(given) }
   return { limiter, policy, identity, limits: [changed], until: end, ...(reason && { reason }) }
 }

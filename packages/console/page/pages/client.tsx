@@ -6,7 +6,7 @@ import { OverrideDialog } from '../actions/override.js'
 import type { KnownWhy } from '../actions/stays.js'
 import type { Identity, IdentityAnswer, LimitLeft, LimitsLeft, WhyAnswer } from '../answers.js'
 import { ask, Refused } from '../api.js'
-import { useListText, useShell } from '../context.js'
+import { useListEffects, useListText, useShell } from '../context.js'
 import { useAsk } from '../live/use-ask.js'
 import { Chip, Failure, Notice, PageHead, Section, Text, Time, valueText, WhoText } from '../parts/basics.js'
 import { BlockTable } from '../parts/blocks.js'
@@ -145,15 +145,22 @@ function RefusedInTraffic({ kind, value }: { kind: string; value: string }) {
   const to = Math.ceil(Date.now() / MINUTE_MS) * MINUTE_MS
   const body = { from: to - 15 * MINUTE_MS, to, by: 'refused', top: MAX_CLIENTS }
   const { answer } = useAsk<TrafficAnswer>('/api/traffic', body, EVERY_MS * 2)
-  const own = answer?.clients.entries.find(({ client }) => client?.kind === kind && client.value === value)
-  if (!answer || answer.processes === 0) return null
+  const isNetwork = kind === 'ip' && value.includes('/')
+  const own = isNetwork
+    ? answer?.networks.entries.find((network) => network.value === value)
+    : answer?.clients.entries.find(({ client }) => client?.kind === kind && client.value === value)
+  // Networks of traffic are those of /24 and /48.
+  if (!answer || answer.processes === 0 || (isNetwork && !own)) return null
   return (
     <p class="below">
       {own ? (
         <>
           Traffic of the last 15 minutes has at least {counted(own.refused, 'refusal')} of it, among{' '}
           {counted(own.decisions, 'decision')}:{' '}
-          <a href={addressOf('traffic', { client: own.value, by: 'refused' })}>its traffic</a>.
+          <a href={addressOf('traffic', { [isNetwork ? 'network' : 'client']: own.value, by: 'refused' })}>
+            its traffic
+          </a>
+          .
         </>
       ) : (
         <>
@@ -174,6 +181,7 @@ interface ActionsProps {
 
 function Actions({ identity, answer, known, request }: ActionsProps) {
   const { mayAct, open, about, has } = useShell()
+  const effectsOf = useListEffects()
   if (!mayAct) return null
   const { blocks, limits } = answer
   const limiters = [...new Set(limits.map(({ limiter }) => limiter))]
@@ -188,18 +196,26 @@ function Actions({ identity, answer, known, request }: ActionsProps) {
       Raise a limit
     </button>
   )
-  const list = about.features.lists.length > 0 && (
-    <button type="button" onClick={() => open(<ListDialog identity={identity} />)}>
+  const listed = (effect?: 'allow') => (
+    <button type="button" onClick={() => open(<ListDialog {...{ identity, ...(effect && { effect }) }} />)}>
       Add to a list
     </button>
   )
+  const { lists } = about.features
+  const canAllow = lists.some((name) => effectsOf(name).includes('allow'))
   return (
     <>
       {isRefused && (
         <button
           type="button"
           class="primary"
-          onClick={() => open(<LetInDialog {...{ identity, known, isCounted, request, forLonger: [raise, list] }} />)}
+          onClick={() =>
+            open(
+              <LetInDialog
+                {...{ identity, known, isCounted, request, forLonger: [raise, canAllow && listed('allow')] }}
+              />,
+            )
+          }
         >
           Let in now
         </button>
@@ -208,7 +224,7 @@ function Actions({ identity, answer, known, request }: ActionsProps) {
       <button type="button" onClick={() => open(<ResetDialog {...{ identity, known, limiters }} />)}>
         Reset
       </button>
-      {list}
+      {lists.length > 0 && listed()}
       {about.features.blocks && (
         <button type="button" onClick={() => open(<BlockDialog identity={identity} />)}>
           Block

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import type { TailAnswer, TrafficFilter } from '../../src/traffic/answers.js'
 import { ask, type Refused } from '../api.js'
 import { Notice, Section, Text, Time, WhoOf } from '../parts/basics.js'
@@ -13,10 +13,9 @@ const MAX_ROWS = 100
 type Row = TailAnswer['rows'][number] & { readonly key: number }
 
 interface TailState {
-  /** The filter, as text. */
-  readonly of: string
   /** Of the last answer. */
   readonly after?: number
+  readonly answers: number
   readonly rows: readonly Row[]
   /** Rows that wait while those before them are read. */
   readonly newer: readonly Row[]
@@ -24,21 +23,23 @@ interface TailState {
   readonly error: Refused | undefined
 }
 
-const nothingOf = (of: string): TailState => ({ of, rows: [], newer: [], last: undefined, error: undefined })
+const NOTHING: TailState = { answers: 0, rows: [], newer: [], last: undefined, error: undefined }
+/** Answers before the first decisions can be there: processes write a second once it is over. */
+const EARLY_ANSWERS = 6
 
-/** What is shown: whoever comes back from the page of a client reads on. */
-const left: { tail?: { readonly state: TailState; readonly isHeld: boolean } | undefined } = {}
-const leftWith = (of: string) => (left.tail?.state.of === of ? left.tail : undefined)
+/** What was shown for the last filters: whoever comes back, be it from the page of a client, reads on. */
+const TAILS = new Map<string, { readonly state: TailState; readonly isHeld: boolean; readonly top: number }>()
+const MAX_TAILS = 5
+/** Whether decisions are watched, also with another filter. */
+const WATCH = { isOn: false }
 
 /** What is decided now, asked for each second while it is on and the page is seen. While it is held, newer rows wait. */
-function useTail(filter: TrafficFilter, isOn: boolean, isHeld: boolean): TailState {
-  const of = JSON.stringify(filter)
-  const [state, setState] = useState(() => leftWith(of)?.state ?? nothingOf(of))
-  const shown = state.of === of ? state : nothingOf(of)
+function useTail(of: string, isOn: boolean, isHeld: boolean): TailState {
+  const [state, setState] = useState(() => TAILS.get(of)?.state ?? NOTHING)
   const held = useRef(isHeld)
   held.current = isHeld
-  const latest = useRef(shown)
-  latest.current = shown
+  const latest = useRef(state)
+  latest.current = state
   useEffect(() => {
     if (isHeld) return
     setState((before) => ({ ...before, rows: joined(before.newer, before.rows), newer: [] }))
@@ -55,18 +56,15 @@ function useTail(filter: TrafficFilter, isOn: boolean, isHeld: boolean): TailSta
         after = answer.after
         // The first answer has seconds before the filter was open.
         const rows = answer.rows.map((row) => ({ ...row, key: ROWS.seen++ }))
-        setState((given) => {
-          const before = given.of === of ? given : nothingOf(of)
-          return {
-            of,
-            after: answer.after,
-            ...(held.current
-              ? { rows: before.rows, newer: joined(rows, before.newer) }
-              : { rows: joined(rows, before.rows), newer: [] }),
-            last: isFirst && rows.length === 0 ? before.last : answer,
-            error: undefined,
-          }
-        })
+        setState((before) => ({
+          after: answer.after,
+          answers: before.answers + 1,
+          ...(held.current
+            ? { rows: before.rows, newer: joined(rows, before.newer) }
+            : { rows: joined(rows, before.rows), newer: [] }),
+          last: isFirst && rows.length === 0 ? before.last : answer,
+          error: undefined,
+        }))
       } catch (error) {
         if (!ending.signal.aborted) setState((before) => ({ ...before, error: error as Refused }))
       }
@@ -78,7 +76,7 @@ function useTail(filter: TrafficFilter, isOn: boolean, isHeld: boolean): TailSta
       ending.abort()
     }
   }, [of, isOn])
-  return shown
+  return state
 }
 
 /** A number for each row, also of a tail that is shown again. */
@@ -86,20 +84,29 @@ const ROWS = { seen: 0 }
 
 const joined = (newer: readonly Row[], older: readonly Row[]): readonly Row[] => [...newer, ...older].slice(0, MAX_ROWS)
 
-/** The decisions of now that fit the filters. Off until it is asked for. */
+/** The decisions of now that fit the filters. Off until it is asked for. Another filter is another one of these. */
 export function LiveTail({ filter }: { filter: TrafficFilter }) {
-  const before = leftWith(JSON.stringify(filter))
-  const [isBegun, setBegun] = useState(before !== undefined)
+  const of = JSON.stringify(filter)
+  const [before] = useState(() => TAILS.get(of))
+  const [isBegun, setBegun] = useState(WATCH.isOn)
   const [isPaused, setPaused] = useState(before?.isHeld === true)
   // Whoever scrolls down reads: nothing moves then.
   const [isScrolled, setScrolled] = useState(false)
   const list = useRef<HTMLDivElement>(null)
   const isHeld = isPaused || isScrolled
-  const state = useTail(filter, isBegun, isHeld)
-  const { rows, newer, last, error } = state
+  const state = useTail(of, isBegun, isHeld)
+  const { rows, newer, last, error, answers } = state
+  useLayoutEffect(() => list.current?.scrollTo(0, before?.top ?? 0), [before])
+  const keep = (top: number) => {
+    TAILS.delete(of)
+    TAILS.set(of, { state, isHeld, top })
+    const [oldest] = TAILS.keys()
+    if (TAILS.size > MAX_TAILS && oldest !== undefined) TAILS.delete(oldest)
+  }
   useEffect(() => {
-    left.tail = isBegun ? { state, isHeld } : undefined
-  }, [state, isHeld, isBegun])
+    WATCH.isOn = isBegun
+    if (isBegun) keep(list.current?.scrollTop ?? 0)
+  })
   function press() {
     if (!isBegun) return setBegun(true)
     if (isPaused) list.current?.scrollTo(0, 0)
@@ -125,11 +132,23 @@ export function LiveTail({ filter }: { filter: TrafficFilter }) {
               ? `Shows ${share(last.share)} of the decisions that fit: at most 50 a second of each process.`
               : 'Shows every decision that fits.'}
           </p>
-          <div class="tail" ref={list} onScroll={(event) => setScrolled(event.currentTarget.scrollTop > 0)}>
+          <div
+            class="tail"
+            ref={list}
+            onScroll={(event) => {
+              const { scrollTop } = event.currentTarget
+              setScrolled(scrollTop > 0)
+              keep(scrollTop)
+            }}
+          >
             <Table
               name="Live decisions"
               rows={rows}
-              empty="Nothing that fits was decided yet."
+              empty={
+                answers < EARLY_ANSWERS
+                  ? 'The first decisions come after some seconds.'
+                  : 'Nothing that fits was decided yet.'
+              }
               keyOf={({ key }) => key}
               columns={[
                 { title: 'When', show: ({ at }) => <Time at={at} /> },

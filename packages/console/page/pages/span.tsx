@@ -70,7 +70,13 @@ export function Zoom({ span }: { span: Span }) {
   return (
     <p class="zoom">
       {moves.map(([name, first, last]) => (
-        <button key={name} type="button" class="quiet view" onClick={() => showSpan(first, last)}>
+        <button
+          key={name}
+          type="button"
+          class="quiet view"
+          disabled={name === 'Zoom in' && ms <= SHORTEST_MS}
+          onClick={() => showSpan(first, last)}
+        >
           {name}
         </button>
       ))}

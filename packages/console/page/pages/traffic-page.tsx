@@ -25,6 +25,8 @@ const ORDERS = [
 /** The outcomes that can be chosen before any is seen. */
 const OUTCOMES = ['admitted', 'refused', 'limited', 'banned', 'blocked', 'denied'] as const
 const EVERY = ''
+/** The part of a number that may be missing where its share is shown. */
+const SURE = 0.02
 type Field = keyof TrafficFilter
 const FIELDS: readonly Field[] = ['policy', 'reason', 'path', 'network', 'client']
 /** Those without a field of their own above the tables. */
@@ -74,7 +76,7 @@ export function TrafficPage({ query }: { query: Query }) {
       </div>
       <Chosen filter={filter} client={found.answer?.client} drop={(field) => move({ [field]: undefined })} />
       <Failure of={found} />
-      {found.error?.status !== 501 && <LiveTail filter={filter} />}
+      {found.error?.status !== 501 && <LiveTail key={JSON.stringify(filter)} filter={filter} />}
       {found.error?.status !== 501 && <Tops answer={found.answer} filter={filter} choose={move} by={by} />}
     </>
   )
@@ -160,7 +162,8 @@ function Tops({ answer, filter, by, choose }: TopsProps) {
         <p class="muted">
           {Object.keys(filter).length > 0 && 'The lists show what fits the filters. All traffic, without them: '}
           {counted(answer.decisions, 'decision')} in all since <Time at={answer.from} />, {whole(answer.refused)} of
-          them refused, by {whole(answer.processes)} {answer.processes === 1 ? 'process' : 'processes'}.
+          them refused, by {whole(answer.processes)} {answer.processes === 1 ? 'process' : 'processes'} that recorded in
+          this time. A request has several decisions where limiters, or policies with lists of their own, decide apart.
         </p>
       )}
       {answer?.notes.map((note) => (
@@ -226,12 +229,20 @@ function Top({ title, field, of, filter, choose, children }: TopProps) {
             isNumber: true,
             sort: ({ refused }) => refused,
             show: ({ decisions, refused }) =>
-              refused === 0 ? '0' : `${whole(refused)} (${share(refused / Math.max(decisions, 1))})`,
+              // Both may be too low: a share of them says something only where that is little.
+              refused === 0 || of === undefined || of.error > decisions * SURE
+                ? whole(refused)
+                : `${whole(refused)} (${share(refused / Math.max(decisions, 1))})`,
           },
           field === 'client' && {
             title: 'Page of the client',
             isHidden: true,
             show: ({ client }) => client && <Who {...client} text="Open" />,
+          },
+          field === 'network' && {
+            title: 'Page of the network',
+            isHidden: true,
+            show: ({ value }) => <Who kind="ip" value={value} text="Open" />,
           },
         ]}
       />

@@ -3,9 +3,9 @@ import type { Identity, IdentityAnswer, LimitsLeft, WhyAnswer } from '../answers
 import { useListEffects, useShell } from '../context.js'
 import { Notice, Text, Time, valueText, Who } from '../parts/basics.js'
 import { TextField } from '../parts/dialog.js'
-import { limitText, whole } from '../parts/format.js'
+import { counted, limitText, whole } from '../parts/format.js'
 import { identityFrom } from '../parts/kinds.js'
-import { reasonText } from '../parts/refusals.js'
+import { reasonText, spanText } from '../parts/refusals.js'
 import { addressOf } from '../router.js'
 
 /** What is known of the request besides the client. */
@@ -77,6 +77,12 @@ export function Verdict({ why, at, isOld, answer, request, setRequest }: Verdict
       )}
       {now.length === 0 && unknown.length === 0 && (
         <Admitted isKnown={isKnown(why, answer)} maxBody={why.maxBody} answer={answer} />
+      )}
+      {now.length === 0 && why.refusals[0] && (
+        <p>
+          It was refused {counted(why.refusals.length, 'time')} in {spanText({ since: why.knownSince, now: at })}, the
+          last time at <Time at={why.refusals[0].at} />.
+        </p>
       )}
     </div>
   )

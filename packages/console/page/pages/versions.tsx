@@ -117,8 +117,8 @@ export function RollbackDialog({ limiter, version }: { limiter: string; version:
       isDangerous
       isReady={plan?.canSave === true && plan.error === undefined}
       run={async () => {
-        await ask('/api/rollback', { limiter, version, expected: plan?.expected })
-        return `Version ${version} of ${limiter} is in force again.`
+        const saved = await ask<{ version: number }>('/api/rollback', { limiter, version, expected: plan?.expected })
+        return `Version ${version} of ${limiter} is in force again, as version ${saved.version}.`
       }}
     >
       {error && <Notice tone="bad">{error.message}</Notice>}

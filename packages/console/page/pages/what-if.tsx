@@ -30,7 +30,7 @@ function unknownWhy({ used, limit }: LimitRow): string {
   if (used.resized) return 'its size has changed since the processes began, or clients have limits of their own'
   if (used.capacity === 1) return 'no limit is lower than 1'
   if (limit.algorithm === 'concurrency') return 'its permits are held and released'
-  return 'requests of its limiter cost other than 1, wait for their turn, or return units'
+  return 'requests of its limiter cost other than 1, wait for their turn, or return units, as where a policy with lists of its own refuses what another has charged'
 }
 
 /** The requests that a lower limit would have refused at most, or why that is not known. */
