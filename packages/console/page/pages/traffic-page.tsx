@@ -260,6 +260,16 @@ function Top({ title, field, of, filter, choose, children }: TopProps) {
 
 function Value({ field, entry: { value, client } }: { field: Field; entry: TrafficEntry }) {
   if (field === 'reason') return <>{outcomeText(value)}</>
+  if (field === 'network') {
+    const [address, bits] = value.split('/', 2)
+    return (
+      <bdi>
+        {address}
+        {/* A line that is too long breaks here. */}
+        <wbr />/{bits}
+      </bdi>
+    )
+  }
   if (field !== 'client') return <Text>{value}</Text>
   return client ? <WhoText {...client} /> : <>forgotten client</>
 }
