@@ -1,13 +1,12 @@
 // Runs alone: it watches every decision of its process.
 import { randomUUID } from 'node:crypto'
-import { createLimiter, type ManagedStore, memoryStore, redisStore, storeList } from '@sluice/core'
+import { createLimiter, type ManagedStore, memoryStore, storeList } from '@sluice/core'
 import { createGuard } from '@sluice/core/http'
-import { Redis } from 'ioredis'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { closedAfterEach } from '../support/closed-after-each.js'
 import { contextOf } from '../support/context.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
-import { ask, startConsole, withBody } from './support.js'
+import { ask, startConsole, storeOnRedis, withBody } from './support.js'
 
 let redis: RedisServer
 beforeAll(async () => {
@@ -19,16 +18,7 @@ const open = closedAfterEach()
 
 const STORES: Readonly<Record<string, () => Promise<ManagedStore>>> = {
   'in memory': async () => memoryStore(),
-  'on Redis': async () => {
-    const client = new Redis(redis.port)
-    const store = redisStore(client, { prefix: `${randomUUID()}:`, timeout: 15_000 })
-    open.push(
-      () => client.disconnect(),
-      () => store.close(),
-    )
-    await store.ready()
-    return store
-  },
+  'on Redis': () => storeOnRedis(redis.port, `${randomUUID()}:`, open),
 }
 
 describe.each(Object.keys(STORES))('%s, the effect of a block', (name) => {

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { memoryStore, redisStore, type Store } from '@sluice/core'
-import { Redis } from 'ioredis'
+import { memoryStore, type Store } from '@sluice/core'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { closedAfterEach } from '../support/closed-after-each.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
-import { ask, startConsole, withBody } from './support.js'
+import { ask, startConsole, storeOnRedis, withBody } from './support.js'
 
 const WEEK_MS = 604_800_000
 
@@ -16,16 +15,7 @@ beforeAll(async () => {
 
 const open = closedAfterEach()
 
-async function redisOf(prefix: string): Promise<Store> {
-  const client = new Redis(redis.port)
-  const store = redisStore(client, { prefix, timeout: 15_000 })
-  open.push(
-    () => client.disconnect(),
-    () => store.close(),
-  )
-  await store.ready()
-  return store
-}
+const redisOf = (prefix: string): Promise<Store> => storeOnRedis(redis.port, prefix, open)
 
 const STORES: Readonly<Record<string, () => Promise<Store>>> = {
   'in memory': async () => memoryStore(),
@@ -75,7 +65,7 @@ describe.each(Object.keys(STORES))('%s', (name) => {
     expect((await idOf('user', 'ann')).json.id).not.toBe(id)
   })
 
-  test('a text that is no id stands for nobody', async () => {
+  test('a text that is no id resolves to no client', async () => {
     const { idOf, clientOf } = await start()
     const { id } = (await idOf('user', 'ann')).json
     for (const text of ['x', '..', '*', `${id} `, id.slice(1), id.toUpperCase(), `id:${id}`, '__proto__', '\u0000']) {
@@ -93,7 +83,7 @@ describe.each(Object.keys(STORES))('%s', (name) => {
     expect((await idOf('user', 'one more', 'ann')).status).toBe(200)
   })
 
-  test('whoever may not use the console gets neither', async () => {
+  test('neither is for those who may not use the console', async () => {
     const { idOf, clientOf } = await start()
     expect([(await idOf('user', 'ann', 'eve')).status, (await clientOf('x', 'eve')).status]).toEqual([403, 403])
   })

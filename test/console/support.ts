@@ -11,9 +11,11 @@ import { type ConsoleOptions, consoleFor as onNode } from '@sluice/console'
 import { consoleFor as onExpress } from '@sluice/console/express'
 import { consoleFor as onFastify } from '@sluice/console/fastify'
 import { consoleFor as onKoa } from '@sluice/console/koa'
+import { type ManagedStore, redisStore } from '@sluice/core'
 import express from 'express'
 import express4 from 'express4'
 import fastify, { type FastifyRequest } from 'fastify'
+import { Redis } from 'ioredis'
 import Koa from 'koa'
 import { appsByEffort } from '../http/support/by-effort.js'
 
@@ -120,6 +122,18 @@ export async function startConsole(options: Omit<Options, 'authorize'>, open: ((
     () => server.closeAllConnections(),
   )
   return portOf(server)
+}
+
+/** A store on a Redis, ready, with a client of its own: both end with `open`. */
+export async function storeOnRedis(port: number, prefix: string, open: (() => unknown)[]): Promise<ManagedStore> {
+  const client = new Redis(port)
+  const store = redisStore(client, { prefix, timeout: 15_000 })
+  open.push(
+    () => client.disconnect(),
+    () => store.close(),
+  )
+  await store.ready()
+  return store
 }
 
 export interface Answer {

@@ -3,16 +3,15 @@ import { randomUUID } from 'node:crypto'
 import { createServer, request, type Server } from 'node:http'
 import { recordTraffic } from '@sluice/console'
 import { consoleFor } from '@sluice/console/express'
-import { createLimiter, memoryStore, redisStore, type Store } from '@sluice/core'
+import { createLimiter, memoryStore, type Store } from '@sluice/core'
 import { rateLimit } from '@sluice/express'
 import { type Policies, policies } from '@sluice/policies'
 import express from 'express'
-import { Redis } from 'ioredis'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { closedAfterEach } from '../support/closed-after-each.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
 import { until } from '../support/until.js'
-import { ask, asOperator, authorize, portOf, withBody } from './support.js'
+import { ask, asOperator, authorize, portOf, storeOnRedis, withBody } from './support.js'
 
 let redis: RedisServer
 beforeAll(async () => {
@@ -22,16 +21,7 @@ beforeAll(async () => {
 
 const open = closedAfterEach()
 
-async function storeOn(prefix: string) {
-  const client = new Redis(redis.port)
-  const store = redisStore(client, { prefix, timeout: 15_000 })
-  open.push(
-    () => client.disconnect(),
-    () => store.close(),
-  )
-  await store.ready()
-  return store
-}
+const storeOn = (prefix: string) => storeOnRedis(redis.port, prefix, open)
 
 const STORES: Readonly<Record<string, () => Promise<Store>>> = {
   'in memory': async () => memoryStore({ maxKeys: 100_000 }),

@@ -1,10 +1,9 @@
 // Deep: needs a browser.
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createLimiter, memoryStore, redisStore } from '@sluice/core'
-import { Redis } from 'ioredis'
+import { createLimiter, memoryStore } from '@sluice/core'
 import type { Page } from 'playwright-core'
 import { expect, test } from 'vitest'
-import { APPS, type StartApp } from '../../console/support.js'
+import { APPS, type StartApp, storeOnRedis } from '../../console/support.js'
 import { startRedis } from '../../support/redis-server.js'
 import { consoleBrowser, find, settled, show } from './browser.js'
 import { servedPage, servedStore } from './served.js'
@@ -95,16 +94,10 @@ test('a minute that is not over is not drawn, and the newest full one is told', 
   expect(await captionAt(page, 1)).toMatch(/decisions a minute –/)
 })
 
-test('round trips above the largest bound are told as such, and not as none', async () => {
+test('round trips above the largest bound are shown as such, and not as none', async () => {
   const own = await startRedis()
-  const client = new Redis(own.port)
-  const store = redisStore(client, { prefix: 'slow:', timeout: 15_000 })
-  open.push(
-    () => own.stop(),
-    () => client.disconnect(),
-    () => store.close(),
-  )
-  await store.ready()
+  open.push(() => own.stop())
+  const store = await storeOnRedis(own.port, 'slow:', open)
   const limiter = createLimiter({ name: 'slow', store, limit: 100, window: '1h' })
   const { url, close } = await servedStore(store, { limiters: [limiter] })
   open.push(close)

@@ -221,7 +221,7 @@ test('live decisions keep to the filters, and pause', async () => {
   expect(complaints).toEqual([])
 })
 
-test('whoever comes back from a client finds the live decisions that were held, and goes on', async () => {
+test('live decisions that were held are there again after the page of a client, and go on', async () => {
   const { url, send } = await served()
   const { page, complaints } = await opened(`${url}#/traffic`, 'ann')
   await page.getByRole('button', { name: 'Watch' }).click()

@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks'
 import type { FiguresAnswer, HistoryAnswer, RoundTrip, StreamMessage } from '../../src/figures/answers.js'
+import { roundTripIn } from '../../src/figures/quantile.js'
 import { ask, Refused, send } from '../api.js'
 import { tellAway } from './use-ask.js'
 
@@ -37,19 +38,6 @@ export interface Live {
 }
 
 const NOT_MEASURED = { p50: null, p99: null, measured: 0, isOfMinute: false }
-
-/** The smallest bound that this share of values is at most; `null` above all bounds, or without values. */
-function quantile(bounds: readonly number[], counts: readonly number[], share: number): number | null {
-  const all = sumOf(counts)
-  let left = all * share
-  const bucket = counts.findIndex((count) => {
-    left -= count
-    return left <= 0
-  })
-  return all === 0 ? null : (bounds[bucket] ?? null)
-}
-
-const sumOf = (counts: readonly number[]): number => counts.reduce((sum, count) => sum + count, 0)
 
 /** The figures of now, by a stream, or by polls where that cannot be had. Nothing is asked while the page is not seen. */
 class LiveFigures {
@@ -159,8 +147,7 @@ class LiveFigures {
     const before = first.counts
     // Of a process that has ended, the counts are gone.
     const counts = durations.counts.map((count, i) => Math.max(count - (before[i] ?? 0), 0))
-    const [p50, p99] = [0.5, 0.99].map((share) => quantile(durations.bounds, counts, share)) as [number, number]
-    return { p50, p99, measured: sumOf(counts), isOfMinute: true }
+    return { ...roundTripIn(durations.bounds, counts), isOfMinute: true }
   }
 
   #fail(detail: string): void {

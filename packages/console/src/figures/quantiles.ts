@@ -1,18 +1,7 @@
 import { DURATION } from '@sluice/core/internal'
 import { DURATION_BOUNDS } from '@sluice/core/metrics'
 import type { RoundTrip } from './answers.js'
-
-/** The smallest bound that this share of values is at most; `null` above all bounds, or without values. */
-export function quantile(bounds: readonly number[], counts: readonly number[], share: number): number | null {
-  const all = counts.reduce((sum, count) => sum + count, 0)
-  if (all === 0) return null
-  let left = all * share
-  const bucket = counts.findIndex((count) => {
-    left -= count
-    return left <= 0
-  })
-  return bounds[bucket] ?? null
-}
+import { roundTripIn } from './quantile.js'
 
 /** Counts of durations by their buckets. */
 export function emptyDurations(): number[] {
@@ -26,10 +15,4 @@ export function durationBucket(name: string): number | undefined {
   return Number.isInteger(bucket) && bucket >= 0 && bucket <= DURATION_BOUNDS.length ? bucket : undefined
 }
 
-export function roundTripOf(counts: readonly number[]): RoundTrip {
-  return {
-    p50: quantile(DURATION_BOUNDS, counts, 0.5),
-    p99: quantile(DURATION_BOUNDS, counts, 0.99),
-    measured: counts.reduce((sum, count) => sum + count, 0),
-  }
-}
+export const roundTripOf = (counts: readonly number[]): RoundTrip => roundTripIn(DURATION_BOUNDS, counts)

@@ -12,7 +12,8 @@ import { DURATION_BOUNDS } from '@sluice/core/metrics'
 import type { DecisionRow, GaugeRow, ProcessFigures, SumFigures, UsedRow } from './answers.js'
 import { meaningOf } from './count-names.js'
 import { Outbound } from './outbound.js'
-import { emptyDurations, quantile, roundTripOf } from './quantiles.js'
+import { quantile } from './quantile.js'
+import { emptyDurations, roundTripOf } from './quantiles.js'
 import { rounded, Sum } from './totals.js'
 
 /** Rows of a sum, of each kind. */
