@@ -190,7 +190,7 @@ describe.each(Object.entries(NATIVE))('%s: refused requests', (_name, { app: sta
     })
 
     test('pass() can have the status 503, except for blocked clients', async () => {
-      const app = await start([{ ...none, limit: 1, key: everyone(), respond: pass({ status: 503 }) }])
+      const app = await start([{ ...none, limit: 1, key: everyone(), store: frozen(), respond: pass({ status: 503 }) }])
       await request(app.server).get('/')
       expect((await request(app.server).get('/')).status).toBe(503)
       await app.limiters[0]?.block('everyone', { for: '1m' })

@@ -76,7 +76,8 @@ describe.each(['ioredis 6', 'redis 6'] as const)('over %s', (kind) => {
     'one warning says that Redis %s, and what to do',
     async (_, { begin, message }) => {
       const redis = await server()
-      const warned = limiterOn(singleClients[kind](redis.port))
+      // A reply has to name the cause, also where the machine pauses.
+      const warned = limiterOn(singleClients[kind](redis.port), { timeout: 15_000 })
       await back(warned)
       const all = await warningsDuring(async () => {
         await begin(redis)
