@@ -52,21 +52,24 @@ test('a limit that needs more than the client is not known, and nothing is green
   expect(await tones(page)).not.toContain('warn')
 })
 
-test('a client is let in together with the user that the page was asked about', async () => {
+test('a client is let in together with the user that its refusals name', async () => {
   const store = memoryStore()
   let user: string | undefined = 'bob'
   const document = await documentOf(
     { mine: { key: 'user', limits: [{ limit: 1, window: '1h' }] }, all: { limits: [{ limit: 9, window: '1h' }] } },
     { keys: { user: () => user } },
   )
-  const guard = createGuard({ store, policies: document })
-  for (let i = 0; i < 2; i++) await guard(contextOf({ ip: IP }))
-  user = undefined
   const url = await served(store, { policies: document })
+  const guard = createGuard({ store, policies: document })
+  for (let i = 0; i < 3; i++) await guard(contextOf({ ip: IP }))
+  user = undefined
   const { page } = await opened(url, 'ann')
   await find(page, 'ip', IP, /Admitted by what counts its ip: default › all/)
-  await page.getByRole('textbox', { name: 'Its user' }).fill('bob')
-  await page.getByRole('button', { name: 'Ask again' }).click()
+  // Its refusals name the user, so nobody has to know or type it.
+  const refusals = page.getByRole('region', { name: 'Last refusals, table' })
+  await refusals.getByRole('columnheader', { name: 'Also of' }).waitFor()
+  await refusals.getByRole('link', { name: 'user bob' }).waitFor()
+  await page.getByRole('button', { name: 'user bob (2 ×)' }).click()
   await page.getByText('It is refused now.').waitFor()
   await page.getByRole('button', { name: 'Ask without' }).waitFor()
   await page.getByRole('button', { name: 'Let in now' }).click()

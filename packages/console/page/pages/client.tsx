@@ -127,7 +127,7 @@ function Found({ identity }: { identity: Identity }) {
               <NotRecorded since={known?.why.knownSince} now={known?.at} isOfOne />
             )
           }
-          isOfOne
+          of={`${shown.kind}=${shown.value}`}
         />
       </Section>
       <Stored identity={identity} />

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import type { Identity, IdentityAnswer, LimitsLeft, WhyAnswer } from '../answers.js'
 import { useListEffects, useShell } from '../context.js'
-import { Notice, Text, Time, valueText, Who } from '../parts/basics.js'
+import { identityOf, Notice, Text, Time, valueText, Who, WhoText } from '../parts/basics.js'
 import { TextField } from '../parts/dialog.js'
 import { counted, limitText, whole } from '../parts/format.js'
 import { identityFrom } from '../parts/kinds.js'
@@ -73,7 +73,7 @@ export function Verdict({ why, at, isOld, answer, request, setRequest }: Verdict
       {isNetwork && <OfNetwork {...{ why, at }} lists={answer.lists} />}
       {isOpen && now.length === 0 && <AdmittedSoFar why={why} answer={answer} />}
       {isOpen && (
-        <NotKnown {...{ unknown, request, setRequest }} isOfOthers={now.length > 0 || admitting(answer).length > 0} />
+        <NotKnown {...{ why, request, setRequest }} isOfOthers={now.length > 0 || admitting(answer).length > 0} />
       )}
       {now.length === 0 && unknown.length === 0 && (
         <Admitted isKnown={isKnown(why, answer)} maxBody={why.maxBody} answer={answer} />
@@ -305,13 +305,14 @@ function ListText({ name, of }: { name: string; of: LimitsLeft }) {
 interface NotKnownProps {
   /** Whether it is known what others do. */
   readonly isOfOthers: boolean
-  readonly unknown: readonly LimitsLeft[]
+  readonly why: WhyAnswer
   readonly request: Request
   setRequest(request: Request): void
 }
 
 /** Nothing is green while a limit needs more of the request. */
-function NotKnown({ unknown, isOfOthers, request, setRequest }: NotKnownProps) {
+function NotKnown({ why, isOfOthers, request, setRequest }: NotKnownProps) {
+  const { unknown } = why
   const [values, setValues] = useState<Readonly<Record<string, string>>>({})
   const kinds = [...new Set([...unknown.flatMap(({ needs = [] }) => needs), ...Object.keys(values)])]
   return (
@@ -344,7 +345,50 @@ function NotKnown({ unknown, isOfOthers, request, setRequest }: NotKnownProps) {
         ))}
         {kinds.some(isKind) && <button type="submit">Ask again</button>}
       </form>
+      <SeenWith {...{ why, kinds }} ask={(seen) => setRequest({ ...request, with: seen })} />
     </Notice>
+  )
+}
+
+/** Requests that are proposed. */
+const MAX_SEEN = 3
+
+interface SeenWithProps {
+  readonly why: WhyAnswer
+  readonly kinds: readonly string[]
+  ask(seen: readonly Identity[]): void
+}
+
+/** The identities of needed kinds that its refused requests had, the most frequent first: an operator rarely knows them. */
+function SeenWith({ why: { identity, refusals }, kinds, ask }: SeenWithProps) {
+  const own = `${identity.kind}=${identity.value}`
+  const seen = new Map<string, { identities: readonly Identity[]; count: number }>()
+  for (const refusal of refusals) {
+    const others = refusal.identities
+      .filter((text) => text !== own)
+      .map(identityOf)
+      .filter(({ kind }) => kinds.includes(kind))
+    if (others.length === 0) continue
+    const key = JSON.stringify(others)
+    seen.set(key, { identities: others, count: (seen.get(key)?.count ?? 0) + 1 })
+  }
+  const most = [...seen.values()].sort((a, b) => b.count - a.count).slice(0, MAX_SEEN)
+  if (most.length === 0) return null
+  return (
+    <p>
+      In its last refusals:{' '}
+      {most.map(({ identities, count }) => (
+        <button key={JSON.stringify(identities)} type="button" class="quiet" onClick={() => ask(identities)}>
+          {identities.map(({ kind, value }, i) => (
+            <span key={kind}>
+              {i > 0 && ', '}
+              <WhoText kind={kind} value={valueText({ kind, value })} />
+            </span>
+          ))}{' '}
+          ({whole(count)} ×)
+        </button>
+      ))}
+    </p>
   )
 }
 

@@ -85,10 +85,15 @@ export function WhoText({ kind, value, isWhole }: { kind: string; value: string;
   )
 }
 
-/** An identity as text, `kind=value`. */
-export function WhoOf({ text }: { text: string }) {
+/** An identity of an answer as text, `kind=value`. */
+export function identityOf(text: string) {
   const at = text.indexOf('=')
-  return at < 0 ? <Text>{text}</Text> : <Who kind={text.slice(0, at)} value={text.slice(at + 1)} />
+  return { kind: text.slice(0, Math.max(at, 0)), value: text.slice(at + 1), counted: true }
+}
+
+export function WhoOf({ text }: { text: string }) {
+  const { kind, value } = identityOf(text)
+  return kind === '' ? <Text>{text}</Text> : <Who {...{ kind, value }} />
 }
 
 /** Who made a change, as a link to their changes. */

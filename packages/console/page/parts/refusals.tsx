@@ -97,8 +97,8 @@ interface RefusalTableProps {
   readonly name: string
   readonly refusals: readonly Refusal[] | undefined
   readonly empty: ComponentChildren
-  /** Whether the client is known from the page. */
-  readonly isOfOne?: boolean
+  /** The client of the page, as text: only others of its requests are named. */
+  readonly of?: string
   /** Rows. @default 30 */
   readonly max?: number
 }
@@ -116,8 +116,9 @@ function alike(refusals: readonly Refusal[]) {
   return [...rows.values()]
 }
 
-export function RefusalTable({ name, refusals, empty, isOfOne, max = 30 }: RefusalTableProps) {
+export function RefusalTable({ name, refusals, empty, of, max = 30 }: RefusalTableProps) {
   const numbered = refusals && alike(refusals).slice(0, max)
+  const shown = ({ identities }: Refusal) => identities.filter((text) => text !== of)
   return (
     <Table
       name={name}
@@ -132,10 +133,10 @@ export function RefusalTable({ name, refusals, empty, isOfOne, max = 30 }: Refus
           show: ({ count }) => (count === 1 ? 'once' : `${whole(count)} ×`),
           sort: ({ count }) => count,
         },
-        !isOfOne && {
-          title: 'Client',
-          show: ({ identities }) =>
-            identities.map((text, i) => (
+        numbered?.some((row) => shown(row).length > 0) && {
+          title: of === undefined ? 'Client' : 'Also of',
+          show: (row) =>
+            shown(row).map((text, i) => (
               <span key={text}>
                 {i > 0 && ', '}
                 <WhoOf text={text} />
