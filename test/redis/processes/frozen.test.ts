@@ -16,7 +16,7 @@ import { until } from '../../support/until.js'
 /** Longer than the timers of a process may be late without a freeze. */
 const FREEZE_MS = 1500
 /** Far longer than a busy machine takes to reply, and to connect. */
-const PATIENT: RedisStoreOptions = { timeout: '5s', connectTimeout: '20s' }
+const PATIENT: RedisStoreOptions = { timeout: '3s', connectTimeout: '20s' }
 
 const open = closedAfterEach()
 beforeAll(ensureBuiltCore)
@@ -120,7 +120,7 @@ describe.each(oneOfEach(singleClients))('containers over %s', (kind) => {
     const redis = await server()
     const proxy = await startProxy(redis.port)
     open.push(() => proxy.stop())
-    const one = await container(kind, proxy.port, { timeout: '1s', connectTimeout: '20s' })
+    const one = await container(kind, proxy.port, { timeout: '3s', connectTimeout: '20s' })
     const decisions = await one.handle('client')
     for (let round = 0; round < 2; round++) {
       await one.freeze()
@@ -137,7 +137,7 @@ describe.each(oneOfEach(singleClients))('containers over %s', (kind) => {
     const redis = await server()
     const proxy = await startProxy(redis.port)
     open.push(() => proxy.stop())
-    const one = await container(kind, proxy.port, { timeout: '1s', connectTimeout: '3s' })
+    const one = await container(kind, proxy.port, { timeout: '3s', connectTimeout: '9s' })
     expect(kindsOf(await one.handle('client'))).toEqual(['decided'])
     await one.freeze()
     proxy.toServer.hold()
@@ -146,10 +146,11 @@ describe.each(oneOfEach(singleClients))('containers over %s', (kind) => {
     expect(kindsOf(moment)).toEqual(Array(50).fill('unavailable'))
     // One wait for each request would take fifty times as long.
     expect(Math.max(...moment.map(({ tookMs }) => tookMs))).toBeLessThan(30_000)
-    expect(one.states).toEqual(['unavailable'])
     const began = performance.now()
     for (let n = 0; n < 20; n++) expect(kindsOf(await one.handle('client'))).toEqual(['unavailable'])
     expect(performance.now() - began).toBeLessThan(20_000)
+    // By the first of these at the latest: a container that pauses again does not blame Redis for that.
+    expect(one.states).toEqual(['unavailable'])
   })
 
   test('a container that was frozen in an outage decides by Redis with its first request after it', async () => {
