@@ -11,6 +11,23 @@ beforeEach(async () => {
 })
 afterEach(() => server.stop())
 
+/** Before it is used again, a connection that was idle for so long is tested for some turns of the event loop. */
+const idle = () => new Promise((resolve) => setTimeout(resolve, 150))
+
+async function whileTurnsTake<T>(ms: number, run: () => Promise<T>): Promise<T> {
+  let isOver = false
+  const turn = () => {
+    for (const end = performance.now() + ms; performance.now() < end; );
+    if (!isOver) setImmediate(turn)
+  }
+  setImmediate(turn)
+  try {
+    return await run()
+  } finally {
+    isOver = true
+  }
+}
+
 describe.each(namesOf(singleClients))('stores over %s', (kind) => {
   test('stores of one client share one connection, which ends with the last of them', async () => {
     const { client, ready, close } = singleClients[kind](server.port)
@@ -38,6 +55,38 @@ describe.each(namesOf(singleClients))('stores over %s', (kind) => {
     for (const store of stores) expect((await store.ready()).state).toBe('available')
     expect(await server.connections()).toBe(3)
     for (const store of stores) await store.close()
+    close()
+  })
+
+  test('ready() reports a Redis that replies also to a process that was idle, and has much to do', async () => {
+    const { client, ready, close } = singleClients[kind](server.port)
+    await ready
+    const store = redisStore(client, { timeout: 10_000 })
+    for (let round = 0; round < 6; round++) {
+      await idle()
+      const readiness = await whileTurnsTake(3, () => store.ready())
+      expect(readiness).toEqual({ state: 'available', cause: undefined })
+    }
+    await store.close()
+    close()
+  })
+
+  test('decisions wait for the test of a connection that was idle, also where that takes longer than their timeout', async () => {
+    const { client, ready, close } = singleClients[kind](server.port)
+    await ready
+    const store = redisStore(client, { timeout: 100 })
+    await until('it is available', async () => (await store.ready()).state === 'available')
+    const limiter = createLimiter({ name: 'idle', store, limit: 5000, window: '1h' })
+    // On a busy machine, Redis may reply too late, but not every time.
+    await until('Redis decides five times in a row', async () => {
+      for (let round = 0; round < 5; round++) {
+        await idle()
+        const { kind } = await whileTurnsTake(20, () => limiter.consume('k'))
+        if (kind !== 'decided') return false
+      }
+      return true
+    })
+    await store.close()
     close()
   })
 

@@ -16,8 +16,8 @@ export interface Connection {
   readonly connectTimeoutMs: number
   /**
    * Deadline of the connection that commands wait for, by the performance clock: the first one, one that replaces a
-   * lost one, or one that is tested after a freeze. 0 once it is made or refused. Call it before `whenReady`: it
-   * notices freezes.
+   * lost one, or one that is tested after a pause. 0 once it is made or refused. Call it before `whenReady`: it
+   * notices pauses.
    */
   startsUntil(): number
   /**

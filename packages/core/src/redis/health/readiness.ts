@@ -55,9 +55,9 @@ export class StoreReadiness {
 
   /** Never rejects. */
   async ready(): Promise<Readiness> {
-    const { connection, started, breaker } = this.#options
+    const { started, breaker } = this.#options
     try {
-      await whenConnected(connection)
+      await whenConnected(this.#options)
       await probeMasters(this.#options)
       await started()
     } catch (error) {

@@ -153,9 +153,9 @@ export function callKey({ connection, timeoutMs }: Server, command: string, key:
   return within({ connection, timeoutMs }, (attempt) => connection.send(key, () => [command, key, ...args], attempt))
 }
 
-/** Resolves when there is a connection; rejects if there is none by the deadline of the first connection. */
-export async function whenConnected(connection: Connection): Promise<void> {
-  await within({ connection, timeoutMs: 1 }, () => Promise.resolve())
+/** Resolves when there is a connection; rejects if there is none by the deadline of a first connection, or of a script. */
+export async function whenConnected({ connection, timeoutMs }: Terms): Promise<void> {
+  await within({ connection, timeoutMs }, () => Promise.resolve())
 }
 
 type Terms = Pick<Server, 'connection' | 'timeoutMs'>
