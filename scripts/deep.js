@@ -1,6 +1,7 @@
 // `npm run deep`: all long checks in full, one after the other, some hours: npm run deep [-- <part> …]
 // Continues after a failure, and ends with a line for each part.
 import { besideBusyLoops } from './lib/busy-loops.js'
+import { besidePauses } from './lib/pauses.js'
 import { whenStarted } from './lib/run.js'
 import { npmRun, takeAll } from './lib/steps.js'
 import { ensure } from './lib/system-program.js'
@@ -33,6 +34,8 @@ const PARTS = {
   ]),
   // The tests of a merge on a busy machine, as no test may depend on its speed.
   load: besideBusyLoops(npmRun('test:merge')),
+  // The same, while now one and now another of their processes does not run.
+  pauses: besidePauses(npmRun('test:merge')),
   // Every hour of ten years in twelve time zones against zoneinfo of Python, and attackers of calendars.
   calendars: npmRun('test:full', ['deep/calendars']),
   // Runs every benchmark, with meaningless figures, to show that it works.
