@@ -1,7 +1,7 @@
 // Release: runs PostgreSQL.
 import { createHash } from 'node:crypto'
 import { type HttpContext, type MatchedPolicies, memoryStore } from '@sluice/core'
-import { guardByPolicies } from '@sluice/core/internal'
+import { guardByPolicies, isAddressForgeable } from '@sluice/core/internal'
 import { OverrideConflict, type OverrideToSet, type Policies, policies } from '@sluice/policies'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { until } from '../support/until.js'
@@ -242,7 +242,10 @@ describe.each(['redis', 'postgres'] as const)('overrides until a date in %s', (k
     })
     const longer = await loaded.overrides.plan(toUser('42', 1, { limits: [{ window: '1h' }] }))
     expect(longer.changes).toMatchObject([{ after: { window: 3_600_000 }, isKept: false }])
+    // As requests to such an app, and then to another: the advice is about the app of the last one.
+    isAddressForgeable({ proxyTrust: { everyone: 'it', remedy: '', app: {} } }, () => {})
     const shared = await loaded.overrides.plan(toUser('42', 1000, { key: { ip: '192.0.2.7' } }))
+    isAddressForgeable({ proxyTrust: 'named' })
     expect(shared.advice.join()).toContain('trusts every proxy')
     expect(await loaded.overrides.list()).toEqual({ entries: [] })
     // The lines have the same effect in a document.

@@ -79,7 +79,7 @@ export function Verdict({ why, at, isOld, answer, request, setRequest }: Verdict
         <Admitted isKnown={isKnown(why, answer)} maxBody={why.maxBody} answer={answer} />
       )}
       {now.length === 0 && why.refusals[0] && (
-        <p>
+        <p class="below">
           It was refused {counted(why.refusals.length, 'time')} in {spanText({ since: why.knownSince, now: at })}, the
           last time at <Time at={why.refusals[0].at} />.
         </p>
@@ -375,7 +375,7 @@ function SeenWith({ why: { identity, refusals }, kinds, ask }: SeenWithProps) {
   const most = [...seen.values()].sort((a, b) => b.count - a.count).slice(0, MAX_SEEN)
   if (most.length === 0) return null
   return (
-    <p>
+    <p class="below">
       In its last refusals:{' '}
       {most.map(({ identities, count }) => (
         <button key={JSON.stringify(identities)} type="button" class="quiet" onClick={() => ask(identities)}>
