@@ -1,5 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { createLimiter, redisStore } from '@sluice/core'
-import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest'
 import { namesOf, singleClients } from '../support/clients.js'
 import { decided } from '../support/decided.js'
 import { type RedisServer, startRedis } from '../support/redis-server.js'
@@ -12,7 +13,7 @@ beforeEach(async () => {
 afterEach(() => server.stop())
 
 /** Before it is used again, a connection that was idle for so long is tested for some turns of the event loop. */
-const idle = () => new Promise((resolve) => setTimeout(resolve, 150))
+const idle = () => sleep(150)
 
 async function whileTurnsTake<T>(ms: number, run: () => Promise<T>): Promise<T> {
   let isOver = false
@@ -86,6 +87,33 @@ describe.each(namesOf(singleClients))('stores over %s', (kind) => {
       }
       return true
     })
+    await store.close()
+    close()
+  })
+
+  test('decisions end in time also after a test of the application has replaced the timers', async () => {
+    const { client, ready, close } = singleClients[kind](server.port)
+    await ready
+    const store = redisStore(client, { timeout: 100 })
+    await until('it is available', async () => (await store.ready()).state === 'available')
+    const limiter = createLimiter({ name: 'fakes', store, limit: 5, window: '1h' })
+    // Until no timer is set for replies.
+    await sleep(150)
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
+    try {
+      await limiter.consume('k')
+    } finally {
+      vi.useRealTimers()
+    }
+    server.kill('SIGSTOP')
+    const hung = new AbortController()
+    const { kind: decidedBy } = await Promise.race([
+      limiter.consume('k'),
+      sleep(15_000, { kind: 'hangs' }, { signal: hung.signal }),
+    ])
+    hung.abort()
+    server.kill('SIGCONT')
+    expect(decidedBy).toBe('unavailable')
     await store.close()
     close()
   })

@@ -1,3 +1,6 @@
+// Fake timers of a test, installed later, would lose the timer that all entries share, and none would ever end.
+const { setTimeout, clearTimeout, setImmediate } = globalThis
+
 /** Something under way that has to be over by a certain time. */
 export abstract class Timed {
   /** By the performance clock; not to be changed while it is open. */
