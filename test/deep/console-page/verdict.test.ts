@@ -65,7 +65,7 @@ test('a client is let in together with the user that its refusals name', async (
   user = undefined
   const { page } = await opened(url, 'ann')
   await find(page, 'ip', IP, /Admitted by what counts its ip: default › all/)
-  // Its refusals name the user, so nobody has to know or type it.
+  // The user is in its refusals: the operator types nothing.
   const refusals = page.getByRole('region', { name: 'Last refusals, table' })
   await refusals.getByRole('columnheader', { name: 'Also of' }).waitFor()
   await refusals.getByRole('link', { name: 'user bob' }).waitFor()

@@ -16,7 +16,7 @@ import { until } from '../../support/until.js'
 /** Longer than the timers of a process may be late without a freeze. */
 const FREEZE_MS = 1500
 /** Far longer than a busy machine takes to reply, and to connect. */
-const PATIENT: RedisStoreOptions = { timeout: '3s', connectTimeout: '20s' }
+const PATIENT: RedisStoreOptions = { timeout: '5s', connectTimeout: '20s' }
 
 const open = closedAfterEach()
 beforeAll(ensureBuiltCore)
