@@ -362,7 +362,7 @@ interface SeenWithProps {
 /** The identities of needed kinds that its refused requests had, the most frequent first: an operator rarely knows them. */
 function SeenWith({ why: { identity, refusals }, kinds, ask }: SeenWithProps) {
   const own = `${identity.kind}=${identity.value}`
-  const seen = new Map<string, { identities: readonly Identity[]; count: number }>()
+  const seen = new Map<string, { identities: ReturnType<typeof identityOf>[]; count: number }>()
   for (const refusal of refusals) {
     const others = refusal.identities
       .filter((text) => text !== own)
@@ -372,17 +372,17 @@ function SeenWith({ why: { identity, refusals }, kinds, ask }: SeenWithProps) {
     const key = JSON.stringify(others)
     seen.set(key, { identities: others, count: (seen.get(key)?.count ?? 0) + 1 })
   }
-  const most = [...seen.values()].sort((a, b) => b.count - a.count).slice(0, MAX_SEEN)
+  const most = [...seen].sort(([, a], [, b]) => b.count - a.count).slice(0, MAX_SEEN)
   if (most.length === 0) return null
   return (
     <p class="below">
       In its last refusals:{' '}
-      {most.map(({ identities, count }) => (
-        <button key={JSON.stringify(identities)} type="button" class="quiet" onClick={() => ask(identities)}>
+      {most.map(([key, { identities, count }]) => (
+        <button key={key} type="button" class="quiet" onClick={() => ask(identities)}>
           {identities.map(({ kind, value }, i) => (
             <span key={kind}>
               {i > 0 && ', '}
-              <WhoText kind={kind} value={valueText({ kind, value })} />
+              <WhoText kind={kind} value={value} />
             </span>
           ))}{' '}
           ({whole(count)} ×)
